@@ -29,8 +29,8 @@ pub use answers::AnswerArgs;
 pub use limits::{LimitArgs, SpillArgs};
 pub use values::{
     BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, FormatName,
-    GivenColumns, KeysPolicy, LineEndForm, OptionalByte, QuotesPolicy, RaggedPolicy, RejectsTo,
-    ReportForm, SniffForm, UnnestPath,
+    GivenColumns, KeysPolicy, LineEndForm, ManualForm, OptionalByte, QuotesPolicy, RaggedPolicy,
+    RejectsTo, ReportForm, SniffForm, UnnestPath,
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, PriorityName};
@@ -52,7 +52,7 @@ use crate::size::parse_size;
 
 /// Loads delimited text into a compressed, read-optimised store, and queries it with SQL.
 #[derive(Debug, Parser)]
-#[command(name = "coload", version, max_term_width = 100)]
+#[command(name = "coload", version = env!("COLOAD_VERSION"), max_term_width = 100)]
 pub struct Cli {
     /// The command that was given, with its flags.
     #[command(subcommand)]
@@ -111,6 +111,7 @@ pub enum Command {
     /// Print the completions of a shell: coload completions bash > ~/.local/share/bash-completion/completions/coload
     Completions(CompletionsArgs),
     /// Write the pages of the manual, one for each command, such as into ~/.local/share/man/man1
+    #[command(after_help = examples::MAN)]
     Man(ManArgs),
 }
 
@@ -128,6 +129,9 @@ pub struct ManArgs {
     /// Directory of the pages, made if absent
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
+    /// Form of the pages
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = ManualForm::Roff)]
+    pub form: ManualForm,
 }
 
 /// Flags and arguments of `coload load`.

@@ -70,7 +70,7 @@ pub fn run(words: impl Iterator<Item = OsString>, allocator: &Allocator) -> Exit
         #[cfg(feature = "sql")]
         Command::Demo(args) => command::demo::run(&args),
         Command::Completions(args) => command::manual::completions(args.shell),
-        Command::Man(args) => command::manual::pages(&args.folder),
+        Command::Man(args) => command::manual::pages(&args.folder, args.form),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -111,9 +111,18 @@ Examples:
       The same for programs.
 ";
 
+/// Examples of `coload man`.
+pub const MAN: &str = "\
+Examples:
+  coload man ~/.local/share/man/man1
+      Then: man coload-load
+  coload man docs/reference --form markdown
+      Pages of Markdown.
+";
+
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use crate::args::Cli;
 
@@ -131,19 +140,10 @@ mod tests {
 
     #[test]
     fn examples_are_understood() {
-        let examples = [
-            super::LOAD,
-            super::SNIFF,
-            super::PLAN,
-            super::EXPORT,
-            super::INSPECT,
-            super::LOADS,
-            super::VERIFY,
-            #[cfg(feature = "sql")]
-            super::SQL,
-            #[cfg(feature = "sql")]
-            super::SERVE,
-        ];
+        let command = Cli::command();
+        let helps = command.get_subcommands().filter_map(|command| command.get_after_help());
+        let examples: Vec<String> = helps.map(ToString::to_string).collect();
+        assert!(examples.len() >= 8, "{examples:?}");
         for example in examples {
             let lines: Vec<&str> =
                 example.lines().filter(|l| l.starts_with("  c") || l.starts_with("  p")).collect();

@@ -132,9 +132,8 @@ pub fn check_header_order(name: &str, first: &[Field<'_>], schema: &Schema) -> R
         match schema.position(written) {
             Some(position) if position != index => {
                 return Err(Error::Invalid(format!(
-                    "the header of {name} has {written} as column {}, and the schema has {} there: list \
-                     the columns in the order of the file, or give --skip 1 --no-header to take them by \
-                     position",
+                    "the header of {name} has {written} as column {}, and the table has {} there (try \
+                     --by-name to take fields by their names; --skip 1 --no-header to take them by position)",
                     index + 1,
                     column.name
                 )));

@@ -46,13 +46,13 @@ use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, split_as_loaded, split_records};
 use amounts::say_amounts;
 use attempt::usual_field_count;
-use below::table_below;
+use below::{begins_with_fields, table_below};
 use delimiter::choose_split;
 use encoding::{Converted, convert_sample};
 use escapes::{ESCAPES_FOUND, find_escapes};
 use exported::{looks_exported, sniff_exported};
 use foreign::{check_is_delimited, check_is_text};
-use formats::{choose_formats, given_formats};
+use formats::{Among, choose_formats, given_formats};
 use head::{after_skipped, separator_line, without_last};
 use json::is_to_be_json;
 pub use json::{JsonSample, sniff_json};
@@ -156,9 +156,7 @@ fn sniff_utf8(
     check_has_few_nuls(name, sample)?;
     check_is_delimited(name, sample, given, schema.is_some())?;
     let text = &sample[bom_len(sample)..];
-    if schema.is_none()
-        && let Some(sniffed) = sniff_underlined(name, text, end, given)?
-    {
+    if let Some(sniffed) = sniff_underlined(name, text, end, given, schema)? {
         return Ok(sniffed);
     }
     let mut evidence = Vec::new();
@@ -178,7 +176,10 @@ fn sniff_utf8(
     };
     let line_end = own_line_end;
     let is_below;
-    let given = match table_below(text, end, given, line_end).filter(|_| schema.is_none()) {
+    // Lines of the given columns from the first one on leave nothing to look for.
+    let begins = schema.is_some_and(|schema| begins_with_fields(text, schema.len()));
+    let below = if begins { None } else { table_below(text, end, given, line_end) };
+    let given = match below {
         Some(below) => {
             let lines = lines_stand("first", below.skip);
             evidence.push(format!("{lines} before the table (--skip 0 says otherwise)"));
@@ -266,8 +267,7 @@ fn sniff_utf8(
     let usual = usual_field_count(below).unwrap_or(first.len());
     let fields = given.fixed.as_ref().map_or(usual, FixedWidths::fields);
     let mut dialect = dialect_of(split, given);
-    let mut records =
-        reread(rows, rows_end, records, fields, &mut dialect, given, schema, &mut evidence);
+    let mut records = reread(rows, rows_end, records, fields, &mut dialect, given, &mut evidence);
     let is_whole = end == SampleEnd::Whole && rows.len() == body.len();
     if is_whole && given.footer.is_none() && given.fixed.is_none() {
         let found = find_footer(body, dialect.line_end, &records, fields);
@@ -283,25 +283,29 @@ fn sniff_utf8(
     dialect.nulls = choose_nulls(&records, given, &mut evidence);
     dialect.formats = given_formats(given);
     dialect.typed_nulls = given.typed_nulls.clone().unwrap_or_default();
-    if schema.is_none() {
-        // Lines that are drawn, and comments, leave gaps too.
-        let set_apart = match dialect.aligned.is_none() && dialect.comment.is_none() {
-            true => last_blank(&records, &lines, fields),
-            false => 0,
-        };
-        let before = preamble(&records, fields).max(leading).max(set_apart);
-        let table = records.get(before..).unwrap_or_default();
-        let is_told = given.typed_nulls.is_some() || given.nulls.is_some() || given.all_text;
-        if !is_told {
-            dialect.typed_nulls = find_typed_nulls(table, fields, &dialect.nulls);
+    // Columns that are given say which of them can have numbers and dates; where they are not, all may.
+    let before = match schema {
+        Some(_) => leading,
+        None => {
+            // Lines that are drawn, and comments, leave gaps too.
+            let set_apart = match dialect.aligned.is_none() && dialect.comment.is_none() {
+                true => last_blank(&records, &lines, fields),
+                false => 0,
+            };
+            preamble(&records, fields).max(leading).max(set_apart)
         }
-        let rules = dialect.field_rules();
-        dialect.formats = choose_formats(table, fields, &rules, given, &mut evidence);
-        if !dialect.typed_nulls.is_empty() && !is_told {
-            let rows = table.get(1..).unwrap_or_default();
-            dialect.typed_nulls =
-                keep_typed_nulls(rows, fields, &dialect.field_rules(), &mut evidence);
+    };
+    let mut table = records.get(before..).unwrap_or_default();
+    let whole;
+    if schema.is_none_or(|schema| fields == schema.len() || fields == schema.len() + 1) {
+        let among = Among { table, columns: fields, schema };
+        // Little was looked at, as the columns are given.
+        if rows.len() < body.len() && among.has_unread(&dialect.field_rules()) {
+            whole = split_records(body, end, split, usize::MAX).records;
+            table = whole.get(before..).unwrap_or_default();
         }
+        let among = Among { table, columns: fields, schema };
+        find_formats(&among, &mut dialect, given, &mut evidence);
     }
     let shape =
         find_shape(&records, &lines, fields, leading, &dialect, given, end, schema, &mut evidence);
@@ -340,8 +344,9 @@ fn sniff_utf8(
         }
         _ => header,
     };
+    let width = schema.map_or(columns, Schema::len);
+    choose_ragged(header, rows, width, &mut dialect, given, &mut evidence);
     if schema.is_none() {
-        choose_ragged(header, rows, columns, &mut dialect, given, &mut evidence);
         if let Some(one) = as_one_column(text, header, rows, columns, &dialect, given) {
             let mut sniffed = sniff_utf8(name, sample, end, &one, None)?;
             sniffed.evidence.insert(
@@ -372,6 +377,23 @@ fn lines_stand(which: &str, count: u64) -> String {
     match count {
         1 => format!("the {which} line stands"),
         count => format!("the {which} {count} lines stand"),
+    }
+}
+
+/// How numbers, dates and NULLs among them are written. A file is read alike whether its columns are given or not.
+fn find_formats(
+    among: &Among<'_>,
+    dialect: &mut Dialect,
+    given: &GivenDialect,
+    evidence: &mut Vec<String>,
+) {
+    let is_told = given.typed_nulls.is_some() || given.nulls.is_some() || given.all_text;
+    if !is_told {
+        dialect.typed_nulls = find_typed_nulls(among, &dialect.nulls);
+    }
+    dialect.formats = choose_formats(among, &dialect.field_rules(), given, evidence);
+    if !dialect.typed_nulls.is_empty() && !is_told {
+        dialect.typed_nulls = keep_typed_nulls(among, &dialect.field_rules(), evidence);
     }
 }
 
@@ -410,7 +432,6 @@ fn reread<'a>(
     fields: usize,
     dialect: &mut Dialect,
     given: &GivenDialect,
-    schema: Option<&Schema>,
     evidence: &mut Vec<String>,
 ) -> Records<'a> {
     let count = records.records.len();
@@ -420,7 +441,6 @@ fn reread<'a>(
     match given.policies.quotes {
         Some(Quotes::Strict) => return records,
         Some(Quotes::Lenient) => {}
-        None if schema.is_some() => return records,
         None => dialect.policies.quotes = Quotes::Lenient,
     }
     let mended = split_as_loaded(rows, end, &dialect.record_rules(fields), usize::MAX);

@@ -48,6 +48,15 @@ pub enum ReportForm {
     Json,
 }
 
+/// Form of the pages of the manual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ManualForm {
+    /// For man
+    Roff,
+    /// For the site of the documentation
+    Markdown,
+}
+
 /// Value of `--line-end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LineEndForm {

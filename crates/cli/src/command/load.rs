@@ -383,7 +383,9 @@ fn tell_inferred(attendant: &dyn Attendant, plan: &LoadPlan, what: &str) {
     }
     match plan.schema_from {
         SchemaOrigin::Given => {}
-        SchemaOrigin::Table => say(&format!("{name}: columns are those of {what}")),
+        SchemaOrigin::Table => say(&format!(
+            "{name}: columns are those of {what}, and keep their types (--replace makes it anew)"
+        )),
         SchemaOrigin::Inferred => {
             let list: Vec<String> = plan.request.schema.columns().iter().map(column_sql).collect();
             say(&format!("{name}: columns inferred for {what}; to say otherwise:"));

@@ -1,12 +1,14 @@
 //! `coload completions` and `coload man`: what the command line says of itself, for shells and for `man`.
 
+mod markdown;
+
 use std::path::Path;
 
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 use coload::Error;
 
-use crate::args::Cli;
+use crate::args::{Cli, ManualForm};
 use crate::output::{Done, print};
 
 /// Prints the completions of a shell.
@@ -24,9 +26,14 @@ pub fn completions(shell: Shell) -> Done {
 ///
 /// # Errors
 /// `Failed` when they cannot be written.
-pub fn pages(folder: &Path) -> Done {
+pub fn pages(folder: &Path, form: ManualForm) -> Done {
     std::fs::create_dir_all(folder).map_err(|e| Error::io("make", folder, &e))?;
-    clap_mangen::generate_to(Cli::command(), folder)
-        .map_err(|e| Error::io("write pages of the manual into", folder, &e))?;
-    print(&format!("the pages are in {}; read them with man -l\n", folder.display()))
+    let (written, how_to_read) = match form {
+        ManualForm::Roff => {
+            (clap_mangen::generate_to(Cli::command(), folder), "; read them with man -l")
+        }
+        ManualForm::Markdown => (markdown::generate_to(Cli::command(), folder), ""),
+    };
+    written.map_err(|e| Error::io("write pages of the manual into", folder, &e))?;
+    print(&format!("the pages are in {}{how_to_read}\n", folder.display()))
 }

@@ -193,3 +193,84 @@ fn no_record_of_another_input_is_taken_for_names() {
     let both = load(&["noted.csv", "plain.csv"], &[]).ok();
     assert!(both.out.contains("missing fields were filled (--ragged): noted.csv:6"), "{both:?}");
 }
+
+/// A file that comes every day made its table once, and must be read alike when the table is there: numbers, dates, NULLs and dirty
+/// records were read by the rules of SQL then, so that all of them were rejects.
+#[test]
+fn a_file_is_read_alike_when_its_table_is_there() {
+    let records = |make: &dyn Fn(u32) -> String| (1..=40).map(make).collect::<String>();
+    let files = [
+        ("commas", format!("id;price\n{}", records(&|n| format!("{n};1.{n:03},5\n")))),
+        ("days", format!("id,day\n{}", records(&|n| format!("{n},{:02}/01/2026\n", n % 28 + 1)))),
+        (
+            "months",
+            format!("id,day\n{}", records(&|n| format!("{n},{:02}-Mar-2026\n", n % 28 + 1))),
+        ),
+        (
+            "absent",
+            format!(
+                "id,v\n{}",
+                records(&|n| if n == 7 { "7,n/a\n".into() } else { format!("{n},{n}\n") })
+            ),
+        ),
+        (
+            "quotes",
+            format!(
+                "id,note\n{}",
+                records(&|n| {
+                    if n == 30 { "30,\"a\"b\"\n".into() } else { format!("{n},\"a, {n}\"\n") }
+                })
+            ),
+        ),
+        (
+            "ragged",
+            format!(
+                "id,v,w\n{}",
+                records(&|n| if n == 9 { "9,1\n".into() } else { format!("{n},1,x\n") })
+            ),
+        ),
+        ("titled", format!("Report of sales\n\nid,v\n{}", records(&|n| format!("{n},{n}\n")))),
+        ("remarks", format!("# made today\nid,v\n{}", records(&|n| format!("{n},{n}\n")))),
+        (
+            "underlined",
+            format!(
+                "SQL> select * from t;\n\n  id name\n---- ------\n{}\n40 rows selected.\n",
+                records(&|n| format!("{n:>4} a{n}\n"))
+            ),
+        ),
+        (
+            "below",
+            format!(
+                "Bank;First\nAccount;12345\nFrom;2026-01-01\n\nid;name;amount;purpose\n{}",
+                (1..=4).map(|n| format!("{n};a{n};{n},50;none\n")).collect::<String>()
+            ),
+        ),
+        ("total", format!("id,v\n{}\nTotal: 40 rows\n", records(&|n| format!("{n},{n}\n")))),
+        (
+            "late",
+            format!(
+                "id,v\n{}",
+                (1..=9_000)
+                    .map(|n| if n == 8_900 {
+                        "8900,\"1,5\"\n".to_owned()
+                    } else {
+                        format!("{n},\"{n},25\"\n")
+                    })
+                    .collect::<String>()
+            ),
+        ),
+    ];
+    for (name, text) in files {
+        let sandbox = Sandbox::new();
+        sandbox.write(&format!("{name}.csv"), &text);
+        let load = ["load", &format!("{name}.csv"), "--into", "store"];
+        sandbox.run(&load).ok();
+        let once = sandbox.query(&format!("SELECT * FROM {name} ORDER BY id"));
+        let again = sandbox.run(&load);
+        assert_eq!(again.status, Some(0), "{name}: {}", again.err);
+        let twice = sandbox.query(&format!("SELECT DISTINCT * FROM {name} ORDER BY id"));
+        assert_eq!(once, twice, "{name}");
+        let rows = sandbox.query(&format!("SELECT count(*) FROM {name}"));
+        assert_eq!(rows, [(2 * once.len()).to_string()], "{name}");
+    }
+}

@@ -12,6 +12,7 @@ mod exported_in_order;
 mod exported_tables;
 mod faults;
 mod flags;
+mod guides;
 mod in_place;
 mod inputs;
 mod kill;

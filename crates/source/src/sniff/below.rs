@@ -35,6 +35,13 @@ pub(super) struct Below {
     pub footer: u64,
 }
 
+/// Whether the first line has so many fields, by one of the usual delimiters, which may end the line, too.
+pub(super) fn begins_with_fields(text: &[u8], fields: usize) -> bool {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let delimiters = |delimiter: u8| memchr::memchr_iter(delimiter, line).count();
+    fields == 1 || DELIMITERS.iter().any(|one| [fields - 1, fields].contains(&delimiters(*one)))
+}
+
 /// Finds a table below lines of another form, unless something is said of where it begins.
 pub(super) fn table_below(
     text: &[u8],

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
 
-use coload_types::{DataType, parse_int};
+use coload_ddl::Schema;
+use coload_types::{DataType, TextForm, parse_int};
 
 use super::describe_byte;
 use crate::dialect::GivenDialect;
@@ -40,6 +41,54 @@ const NUMBERS: [(u8, Option<u8>); 7] = [
     (b',', Some(b'\'')),
 ];
 
+/// The records among which formats are sought. The first may have the names of the columns.
+pub(super) struct Among<'a> {
+    pub(super) table: &'a [Vec<Field<'a>>],
+    /// Fields of a usual record.
+    pub(super) columns: usize,
+    /// The columns, if they are given, in the order of the fields.
+    pub(super) schema: Option<&'a Schema>,
+}
+
+impl<'a> Among<'a> {
+    /// Those that tell something: names do not.
+    pub(super) fn rows(&self) -> &'a [Vec<Field<'a>>] {
+        self.table.get(1..).unwrap_or_default()
+    }
+
+    /// Whether a column may hold numbers.
+    fn may_be_numbers(&self, column: usize) -> bool {
+        self.may_be(column, DataType::is_number)
+    }
+
+    /// Whether a column may hold days or moments.
+    fn may_be_moments(&self, column: usize) -> bool {
+        self.may_be(column, |data_type| data_type.facts().text == TextForm::Moment)
+    }
+
+    /// Whether a column may hold one of both, which formats are of.
+    pub(super) fn may_be_typed(&self, column: usize) -> bool {
+        self.may_be_numbers(column) || self.may_be_moments(column)
+    }
+
+    /// Whether a column's type is such a one, or not given.
+    fn may_be(&self, column: usize, is_such: impl Fn(DataType) -> bool) -> bool {
+        let Some(schema) = self.schema else { return true };
+        schema.columns().get(column).is_some_and(|column| is_such(column.data_type))
+    }
+
+    /// Whether a column that must be numbers or moments has a field that SQL does not read as one.
+    pub(super) fn has_unread(&self, rules: &FieldRules) -> bool {
+        let is_unread = |(column, field): (usize, &Field<'_>)| {
+            self.may_be_typed(column)
+                && !is_null(field, rules)
+                && !has_form(field.text.trim_ascii())
+        };
+        let usual = self.rows().iter().filter(|row| row.len() == self.columns);
+        self.schema.is_some() && usual.flat_map(|row| row.iter().enumerate()).any(is_unread)
+    }
+}
+
 /// The formats that were given, else those of SQL.
 pub(super) fn given_formats(given: &GivenDialect) -> Formats {
     let decimal = given.decimal.unwrap_or(b'.');
@@ -49,8 +98,7 @@ pub(super) fn given_formats(given: &GivenDialect) -> Formats {
 /// The formats that were given, else those that the columns tell. Names do not count: the first record
 /// may have them, and units may stand below.
 pub(super) fn choose_formats(
-    records: &[Vec<Field<'_>>],
-    columns: usize,
+    among: &Among<'_>,
     rules: &FieldRules,
     given: &GivenDialect,
     evidence: &mut Vec<String>,
@@ -59,7 +107,8 @@ pub(super) fn choose_formats(
     if given.all_text {
         return formats;
     }
-    let rows = records.get(1..).unwrap_or_default();
+    let rows = among.rows();
+    let columns = among.columns;
     let units = rows.iter().take(UNIT_RECORDS_MAX).take_while(|record| is_units(record)).count();
     let rows = &rows[units..];
     let column = |index: usize| -> Vec<&[u8]> {
@@ -69,23 +118,30 @@ pub(super) fn choose_formats(
     };
     let texts: Vec<Vec<&[u8]>> = (0..columns).map(column).collect();
     // What SQL can read is as it is written.
-    let is_unread =
-        |fields: &&Vec<&[u8]>| !fields.is_empty() && !fields.iter().all(|f| has_form(f));
-    let unread: Vec<_> = texts.iter().filter(is_unread).collect();
+    let is_read = |fields: &Vec<&[u8]>| fields.iter().all(|f| has_form(f));
+    let unread = |may_be: &dyn Fn(usize) -> bool| -> Vec<&Vec<&[u8]>> {
+        let unread =
+            texts.iter().enumerate().filter(|(at, fields)| may_be(*at) && !is_read(fields));
+        unread.map(|(_, fields)| fields).collect()
+    };
     if given.thousands.is_none() {
-        let read: Vec<_> = texts.iter().filter(|fields| !is_unread(fields)).collect();
+        let read = texts.iter().enumerate();
+        let read = read.filter(|(at, fields)| among.may_be_numbers(*at) && is_read(fields));
+        let read: Vec<_> = read.map(|(_, fields)| fields).collect();
         // Who says what stands before a fraction leaves no doubt about points.
         let points = match (Points::of(&read), given.decimal) {
             (Points::OfFractions, Some(_)) => Points::None,
             (points, _) => points,
         };
-        choose_numbers(&unread, points, given.decimal, &mut formats, evidence);
-        if formats.decimal == b'.' && given.decimal.is_none() {
+        let numbers = unread(&|column| among.may_be_numbers(column));
+        choose_numbers(&numbers, points, given.decimal, &mut formats, evidence);
+        // Who gives the types says what is a fraction.
+        if formats.decimal == b'.' && given.decimal.is_none() && among.schema.is_none() {
             say_may_be_grouped(&read, evidence);
         }
     }
     if given.date.is_none() && given.timestamp.is_none() {
-        choose_dates(&unread, &mut formats, evidence);
+        choose_dates(&unread(&|column| among.may_be_moments(column)), &mut formats, evidence);
     }
     formats
 }

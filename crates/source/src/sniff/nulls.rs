@@ -5,6 +5,7 @@
 
 use coload_types::DataType;
 
+use super::formats::Among;
 use crate::dialect::{Dialect, GivenDialect};
 use crate::field::FieldRules;
 use crate::infer::{has_form, infer_columns};
@@ -49,17 +50,11 @@ pub(super) fn choose_nulls(
     nulls
 }
 
-/// Markers of columns that have numbers and dates besides, and nothing else. Names do not count: the first record may have
-/// them.
-pub(super) fn find_typed_nulls(
-    records: &[Vec<Field<'_>>],
-    columns: usize,
-    nulls: &[Vec<u8>],
-) -> Vec<Vec<u8>> {
-    let rows = records.get(1..).unwrap_or_default();
+/// Markers of columns that have numbers and dates besides, and nothing else.
+pub(super) fn find_typed_nulls(among: &Among<'_>, nulls: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    for column in 0..columns {
-        found.extend(markers_of(rows, column, columns, nulls).into_iter().flatten());
+    for column in (0..among.columns).filter(|column| among.may_be_typed(*column)) {
+        found.extend(markers_of(among, column, nulls).into_iter().flatten());
     }
     found.sort_unstable();
     found.dedup();
@@ -67,14 +62,9 @@ pub(super) fn find_typed_nulls(
 }
 
 /// The markers of a column; `None` where it has something else, or no numbers.
-fn markers_of(
-    rows: &[Vec<Field<'_>>],
-    column: usize,
-    columns: usize,
-    nulls: &[Vec<u8>],
-) -> Option<Vec<Vec<u8>>> {
+fn markers_of(among: &Among<'_>, column: usize, nulls: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let (mut markers, mut typed) = (Vec::new(), false);
-    for row in rows.iter().filter(|row| row.len() == columns) {
+    for row in among.rows().iter().filter(|row| row.len() == among.columns) {
         let text = row[column].text.trim_ascii();
         if !row[column].quoted && nulls.iter().any(|null| *null == *row[column].text) {
             continue;
@@ -100,16 +90,16 @@ fn may_be_typed(text: &[u8]) -> bool {
 
 /// Those of the markers without which some column would be text.
 pub(super) fn keep_typed_nulls(
-    rows: &[Vec<Field<'_>>],
-    columns: usize,
+    among: &Among<'_>,
     rules: &FieldRules,
     evidence: &mut Vec<String>,
 ) -> Vec<Vec<u8>> {
-    let forms = infer_columns(rows, columns, rules);
+    let forms = infer_columns(among.rows(), among.columns, rules);
     let mut kept = Vec::new();
     for (column, forms) in forms.iter().enumerate() {
-        if forms.data_type(SampleEnd::Whole) != DataType::Varchar(None) {
-            kept.extend(markers_of(rows, column, columns, &rules.nulls).into_iter().flatten());
+        let is_typed = forms.data_type(SampleEnd::Whole) != DataType::Varchar(None);
+        if is_typed && among.may_be_typed(column) {
+            kept.extend(markers_of(among, column, &rules.nulls).into_iter().flatten());
         }
     }
     kept.sort_unstable();

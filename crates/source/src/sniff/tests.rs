@@ -250,7 +250,7 @@ fn a_header_in_another_order_than_the_schema_is_refused() {
     let error = sniff("t.csv", b"A,c,b\n1,2,3\n", SampleEnd::Whole, &given, Some(&schema));
     let error = error.unwrap_err().to_string();
     assert!(
-        error.starts_with("the header of t.csv has c as column 2, and the schema has b there"),
+        error.starts_with("the header of t.csv has c as column 2, and the table has b there"),
         "{error}"
     );
     // Other names than the schema's are no mistake.

@@ -12,6 +12,8 @@
 //!
 //! It is text of fixed widths below the line of dashes, if all rows keep to it; else it is what other forms make of it.
 
+use std::borrow::Cow;
+
 use coload_ddl::Schema;
 use coload_types::Result;
 
@@ -19,8 +21,8 @@ use super::exported::leaves_all_open;
 use super::{Sniffed, lines_stand, sniff_utf8};
 use crate::dialect::{GivenDialect, Header};
 use crate::fixed::FixedWidths;
-use crate::header::unique_texts;
-use crate::sample::SampleEnd;
+use crate::header::{check_header_order, unique_texts};
+use crate::sample::{Field, SampleEnd};
 
 /// Lines before the rows that are looked at.
 const LINES_BEFORE_MAX: usize = 40;
@@ -38,12 +40,16 @@ pub(super) fn sniff_underlined(
     text: &[u8],
     end: SampleEnd,
     given: &GivenDialect,
+    schema: Option<&Schema>,
 ) -> Result<Option<Sniffed>> {
     let given_else = given.types.is_some() || given.all_text || !given.columns.is_empty();
     let Some(found) = std::str::from_utf8(text).ok().and_then(|text| find(text, end)) else {
         return Ok(None);
     };
     if !leaves_all_open(given) && !given_else {
+        return Ok(None);
+    }
+    if schema.is_some_and(|schema| schema.len() != found.names.len()) {
         return Ok(None);
     }
     let widths = FixedWidths::parse(&found.widths)?;
@@ -55,16 +61,21 @@ pub(super) fn sniff_underlined(
         columns: Vec::new(),
         ..given.clone()
     };
-    let mut sniffed = sniff_utf8(name, text, end, &told, None)?;
-    let names = unique_texts(found.names.into_iter());
-    let typed = super::given_types(&names, &given.columns)?;
-    let columns =
-        sniffed.schema.columns().iter().zip(names).zip(typed).map(|((column, name), typed)| {
-            let mut column = typed.unwrap_or_else(|| column.clone());
-            column.name = name;
-            column
-        });
-    sniffed.schema = Schema::new(columns.collect())?;
+    let mut sniffed = sniff_utf8(name, text, end, &told, schema)?;
+    match schema {
+        Some(schema) => check_header_order(name, &fields_of(&found.names), schema)?,
+        None => {
+            let names = unique_texts(found.names.into_iter());
+            let typed = super::given_types(&names, &given.columns)?;
+            let columns = sniffed.schema.columns().iter().zip(names).zip(typed);
+            let columns = columns.map(|((column, name), typed)| {
+                let mut column = typed.unwrap_or_else(|| column.clone());
+                column.name = name;
+                column
+            });
+            sniffed.schema = Schema::new(columns.collect())?;
+        }
+    }
     let lines = lines_stand("first", found.before);
     sniffed.evidence.insert(
         0,
@@ -75,6 +86,11 @@ pub(super) fn sniff_underlined(
         ),
     );
     Ok(Some(sniffed))
+}
+
+fn fields_of(names: &[String]) -> Vec<Field<'_>> {
+    let field = |name| Field { text: Cow::Borrowed(str::as_bytes(name)), quoted: false };
+    names.iter().map(field).collect()
 }
 
 /// A table whose names are underlined.
