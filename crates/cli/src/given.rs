@@ -39,6 +39,8 @@ pub fn given_dialect(args: &DialectArgs) -> GivenDialect {
         }),
         header_rows: args.header_rows.filter(|rows| *rows > 0),
         footer: args.footer,
+        // Known where the table is.
+        columns_are_given: false,
         policies: GivenPolicies {
             ragged: args.ragged.map(|policy| match policy {
                 RaggedPolicy::Reject => Ragged::Reject,

@@ -234,7 +234,8 @@ pub fn plan_with(
     }
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
     let by_position = by_position.filter(|_| request.joined == Joined::ByPosition);
-    let given = for_several(&inputs, &of_sheets(&inputs, &request.dialect)?);
+    let mut given = for_several(&inputs, &of_sheets(&inputs, &request.dialect)?);
+    given.columns_are_given = schema_from == SchemaOrigin::Given;
     // What is given of columns that another input has is no matter of the first.
     let of_first = match request.joined {
         Joined::ByPosition => given.clone(),

@@ -394,6 +394,9 @@ pub struct GivenDialect {
     pub footer: Option<u64>,
     /// What `--ragged`, `--quotes` and `--invalid-bytes` say.
     pub policies: GivenPolicies,
+    /// Whether somebody says what all columns are, and not only the table that is there: then a record that does not fit is a reject,
+    /// unless a policy says otherwise.
+    pub columns_are_given: bool,
     /// Byte that `--decimal-separator` names; `None` without it.
     pub decimal: Option<u8>,
     /// Byte that `--thousands-separator` names; `None` without it.

@@ -298,13 +298,13 @@ fn sniff_utf8(
     let mut table = records.get(before..).unwrap_or_default();
     let whole;
     if schema.is_none_or(|schema| fields == schema.len() || fields == schema.len() + 1) {
-        let among = Among { table, columns: fields, schema };
+        let among = Among { table, columns: fields, schema, header: given.header };
         // Little was looked at, as the columns are given.
         if rows.len() < body.len() && among.has_unread(&dialect.field_rules()) {
             whole = split_records(body, end, split, usize::MAX).records;
             table = whole.get(before..).unwrap_or_default();
         }
-        let among = Among { table, columns: fields, schema };
+        let among = Among { table, ..among };
         find_formats(&among, &mut dialect, given, &mut evidence);
     }
     let shape =
@@ -345,7 +345,9 @@ fn sniff_utf8(
         _ => header,
     };
     let width = schema.map_or(columns, Schema::len);
-    choose_ragged(header, rows, width, &mut dialect, given, &mut evidence);
+    if !given.columns_are_given {
+        choose_ragged(header, rows, width, &mut dialect, given, &mut evidence);
+    }
     if schema.is_none() {
         if let Some(one) = as_one_column(text, header, rows, columns, &dialect, given) {
             let mut sniffed = sniff_utf8(name, sample, end, &one, None)?;
@@ -441,6 +443,7 @@ fn reread<'a>(
     match given.policies.quotes {
         Some(Quotes::Strict) => return records,
         Some(Quotes::Lenient) => {}
+        None if given.columns_are_given => return records,
         None => dialect.policies.quotes = Quotes::Lenient,
     }
     let mended = split_as_loaded(rows, end, &dialect.record_rules(fields), usize::MAX);

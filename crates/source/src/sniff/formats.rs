@@ -7,7 +7,7 @@ use coload_ddl::Schema;
 use coload_types::{DataType, TextForm, parse_int};
 
 use super::describe_byte;
-use crate::dialect::GivenDialect;
+use crate::dialect::{GivenDialect, Header};
 use crate::field::FieldRules;
 use crate::formats::{DateFormat, Formats};
 use crate::infer::{has_form, is_null};
@@ -41,19 +41,31 @@ const NUMBERS: [(u8, Option<u8>); 7] = [
     (b',', Some(b'\'')),
 ];
 
-/// The records among which formats are sought. The first may have the names of the columns.
+/// The records among which formats are sought.
+#[derive(Clone, Copy)]
 pub(super) struct Among<'a> {
     pub(super) table: &'a [Vec<Field<'a>>],
     /// Fields of a usual record.
     pub(super) columns: usize,
     /// The columns, if they are given, in the order of the fields.
     pub(super) schema: Option<&'a Schema>,
+    /// Whether the table begins with names, if it is said.
+    pub(super) header: Option<Header>,
 }
 
 impl<'a> Among<'a> {
-    /// Those that tell something: names do not.
+    /// Those that tell something. The first may have the names of the columns, unless it has a value of theirs or it is said that it
+    /// has none.
     pub(super) fn rows(&self) -> &'a [Vec<Field<'a>>] {
-        self.table.get(1..).unwrap_or_default()
+        let is_value = |(column, field): (usize, &Field<'_>)| {
+            self.may_be_typed(column) && has_form(field.text.trim_ascii())
+        };
+        let is_row = self.schema.is_some()
+            && self.table.first().is_some_and(|first| first.iter().enumerate().any(is_value));
+        match self.header == Some(Header::Absent) || is_row {
+            true => self.table,
+            false => self.table.get(1..).unwrap_or_default(),
+        }
     }
 
     /// Whether a column may hold numbers.

@@ -89,8 +89,7 @@ pub(super) fn sniff_underlined(
 }
 
 fn fields_of(names: &[String]) -> Vec<Field<'_>> {
-    let field = |name| Field { text: Cow::Borrowed(str::as_bytes(name)), quoted: false };
-    names.iter().map(field).collect()
+    names.iter().map(|name| Field { text: Cow::Borrowed(name.as_bytes()), quoted: false }).collect()
 }
 
 /// A table whose names are underlined.
