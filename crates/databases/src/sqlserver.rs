@@ -120,7 +120,7 @@ impl Engine for SqlServer {
     }
 
     fn journal_types(&self) -> [&'static str; 4] {
-        ["varchar(64)", "bigint", "nvarchar(max)", "datetime2(6) DEFAULT SYSUTCDATETIME()"]
+        ["nvarchar(64)", "bigint", "nvarchar(max)", "datetime2(6) DEFAULT SYSUTCDATETIME()"]
     }
 
     fn parameter(&self, number: usize) -> String {

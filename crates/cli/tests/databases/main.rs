@@ -16,4 +16,5 @@ mod postgres;
 mod rows;
 mod servers;
 mod sqlserver;
+mod sqlserver_out;
 mod tds_server;

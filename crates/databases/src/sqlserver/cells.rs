@@ -26,6 +26,8 @@ const DATETIME_EPOCH: i64 = 25_567;
 const DATETIME_FIRST: i64 = -79_257;
 /// 2079-06-06, the last day of SMALLDATETIME.
 const SMALLDATETIME_LAST: i64 = 39_968;
+/// Big5, as a code page.
+const BIG5: u32 = 950;
 /// UTF-8, as a code page.
 const UTF8: u32 = 65_001;
 
@@ -148,7 +150,8 @@ impl CellKind {
             "char" | "varchar" | "text" => match column.type_number {
                 0 => CellKind::Text(TextLimit { most: first, page: None, counts_bytes: false }),
                 UTF8 => CellKind::Text(TextLimit { most: first, page: None, counts_bytes: true }),
-                page => match encoding_of(page) {
+                // The encodings of Big5 differ in what they have.
+                page => match encoding_of(page).filter(|_| page != BIG5) {
                     Some(encoding) => CellKind::Text(TextLimit {
                         most: first,
                         page: Some(encoding),
@@ -432,15 +435,16 @@ impl CellKind {
                 let Ok(text) = std::str::from_utf8(value) else { return Some("it is not UTF-8") };
                 if let Some(page) = page {
                     let (bytes, _, lacks) = page.encode(text);
-                    return match (lacks, most) {
-                        (true, _) => {
-                            Some("the code page of the column does not have all its characters")
-                        }
-                        (false, Some(most)) if bytes.len() > most as usize => {
-                            Some("it is longer than the column")
-                        }
-                        _ => None,
-                    };
+                    // Some characters share bytes with others, and would come back as those.
+                    let back = page.decode_without_bom_handling_and_without_replacement(&bytes);
+                    if lacks || back.is_none_or(|back| back != text) {
+                        return Some(
+                            "the code page of the column does not have all its characters",
+                        );
+                    }
+                    return most
+                        .filter(|most| bytes.len() > *most as usize)
+                        .map(|_| "it is longer than the column");
                 }
                 let most = most? as usize;
                 let length = match counts_bytes || text.len() <= most {
@@ -585,3 +589,6 @@ pub fn write_day(days: i64) -> String {
     let (year, month, day) = date_from_days(days);
     format!("{year:04}-{month:02}-{day:02}")
 }
+
+#[cfg(test)]
+mod tests;
