@@ -59,7 +59,7 @@ pub use manifest::{
 };
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
-pub use on_conflict::{KeyCounts, OnConflict};
+pub use on_conflict::{DeleteWhere, KeyCounts, OnConflict};
 pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad, Shown};
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use row_change::{Basis, Changed};
