@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use coload::{
-    Coload, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind, LoadMode,
-    LoadPlan, LoadReport, LoadRequest, Mapping, Origin, Partitions, PlanRequest, ProgressCallback,
-    ReadOptions, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin, is_database_url,
-    parse_columns, parse_create_table,
+    Coload, ConflictRule, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind,
+    LoadMode, LoadPlan, LoadReport, LoadRequest, Mapping, Origin, Partitions, PlanRequest,
+    ProgressCallback, ReadOptions, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
+    is_database_url, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::Inputs;
@@ -88,7 +88,7 @@ impl Attendant for Person {
 type LoadInto = fn(&Call<'_>, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
 
 /// Destinations that `--into` tells by how it begins. Anything else is the directory of a store.
-const DESTINATIONS: [(&str, LoadInto); 7] = [
+const DESTINATIONS: [(&str, LoadInto); 9] = [
     ("coload://", load_remote::load_into),
     ("coloads://", load_remote::load_into),
     ("parquet:", load_parquet::load_into),
@@ -96,6 +96,8 @@ const DESTINATIONS: [(&str, LoadInto); 7] = [
     ("postgresql://", load_database::load_into),
     ("mysql://", load_database::load_into),
     ("mariadb://", load_database::load_into),
+    ("sqlserver://", load_database::load_into),
+    ("mssql://", load_database::load_into),
 ];
 
 /// Loads, and prints the report.
@@ -267,7 +269,11 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
         filter: args.filter.clone(),
         select: args.select.clone(),
         mode: mode(&args.mode),
-        on_conflict: args.on_conflict.clone().unwrap_or_default(),
+        on_conflict: args.on_conflict.clone().unwrap_or(match &args.delete_where {
+            Some(_) => ConflictRule::Replace,
+            None => ConflictRule::Error,
+        }),
+        delete_where: args.delete_where.clone(),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
 }
@@ -279,7 +285,9 @@ fn origin_of(args: &LoadArgs) -> Done<Origin> {
     match (args.inputs.as_slice(), &query) {
         ([url], _) if is_database_url(url) => {
             let options = ReadOptions { query, connections: args.remote.connections };
-            Ok(Origin::Rows(DatabaseRows::open(url, &options)?.into()))
+            let rows = DatabaseRows::open(url, &options)?;
+            rows.notes().iter().for_each(|note| say(&format!("{}: {note}", rows.input.name)));
+            Ok(Origin::Rows(rows.into()))
         }
         (inputs, _) if inputs.iter().any(|input| is_database_url(input)) => {
             refuse("rows of a database are loaded alone: give one URL, and no other input")

@@ -3,6 +3,7 @@
 
 mod aggregates;
 mod allowed;
+mod alters;
 mod changes;
 mod conditions;
 mod damage;
@@ -10,6 +11,7 @@ mod flight;
 mod limits;
 mod memory;
 mod names;
+mod ordered;
 mod postgres;
 mod slt;
 mod sql;
