@@ -236,6 +236,7 @@ fn any_given() -> impl Strategy<Value = GivenDialect> {
             line_end,
             trailing,
             policies: GivenPolicies { ragged, quotes, invalid_bytes },
+            columns_are_given: header_rows.is_some(),
             decimal,
             thousands,
             date: date.and_then(|form| DateFormat::parse(form).ok()),
