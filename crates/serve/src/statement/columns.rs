@@ -321,18 +321,33 @@ fn default_value(expr: &Expr, data_type: DataType, column: &str) -> Result<Optio
         return Err(Error::Invalid(format!("DEFAULT {expr} of column {column} is not a literal")));
     };
     let Some(text) = text else { return Ok(None) };
+    // The digits of x'02' are no characters.
+    if is_hex(expr) && !matches!(data_type, DataType::Binary(_)) {
+        return Err(Error::Invalid(format!(
+            "DEFAULT {expr} of column {column} is of bytes, and the column is {data_type}"
+        )));
+    }
     parse_value(text.as_bytes(), data_type).map(Some).map_err(|rule| {
         Error::Invalid(format!("DEFAULT {expr} of column {column} is not {data_type}: {rule}"))
     })
 }
 
-/// The text of a literal; inside, `None` for NULL.
+fn is_hex(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(value.value, SqlValue::HexStringLiteral(_)),
+        Expr::Nested(inner) => is_hex(inner),
+        _ => false,
+    }
+}
+
+/// The text of a literal as a field would have it; inside, `None` for NULL.
 fn literal_text(expr: &Expr) -> Option<Option<String>> {
     match expr {
         Expr::Value(value) => match &value.value {
             SqlValue::Null => Some(None),
             SqlValue::Boolean(b) => Some(Some(b.to_string())),
             SqlValue::Number(digits, _) => Some(Some(digits.clone())),
+            SqlValue::HexStringLiteral(digits) => Some(Some(format!("\\x{digits}"))),
             other => other.clone().into_string().map(Some),
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
@@ -417,6 +432,25 @@ mod tests {
         ] {
             let error = parse_columns(bad).unwrap_err().to_string();
             assert!(error.contains(word), "{bad}: {error}");
+        }
+    }
+
+    /// `x'02'` was the two characters, `02`.
+    #[test]
+    fn bytes_by_their_digits_are_bytes() {
+        let of = |text: &str| parse_columns(text).map(|s| s.columns()[0].default.clone());
+        assert_eq!(
+            of("b BINARY DEFAULT x'02fF'").unwrap(),
+            Some(Value::Bytes(Box::from([2, 255])))
+        );
+        assert_eq!(of("b BINARY DEFAULT (x'')").unwrap(), Some(Value::Bytes(Box::default())));
+        for wrong in [
+            "b BINARY DEFAULT x'0'",
+            "b BINARY DEFAULT x'zz'",
+            "b VARCHAR DEFAULT x'02'",
+            "b UUID DEFAULT x'02'",
+        ] {
+            assert!(of(wrong).is_err(), "{wrong}");
         }
     }
 }
