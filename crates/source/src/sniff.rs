@@ -389,7 +389,10 @@ fn find_formats(
     given: &GivenDialect,
     evidence: &mut Vec<String>,
 ) {
-    let is_told = given.typed_nulls.is_some() || given.nulls.is_some() || given.all_text;
+    let is_told = given.typed_nulls.is_some()
+        || given.nulls.is_some()
+        || given.all_text
+        || given.columns_are_given;
     if !is_told {
         dialect.typed_nulls = find_typed_nulls(among, &dialect.nulls);
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use crate::support::Sandbox;
 
 /// A block of commands, and the block of text right behind it, if there is one.
@@ -47,8 +49,10 @@ fn follow(page: &Path) {
         .process_group(0)
         .spawn()
         .and_then(|mut shell| {
+            let group = Pid::from_child(&shell);
             let status = shell.wait();
-            let _ = Command::new("kill").args(["-9", &format!("-{}", shell.id())]).status();
+            // None is left if all went well.
+            let _ = kill_process_group(group, Signal::KILL);
             status
         })
         .unwrap();

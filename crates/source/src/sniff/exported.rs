@@ -137,6 +137,7 @@ pub(super) fn leaves_all_open(given: &GivenDialect) -> bool {
     let rest = GivenDialect {
         types: None,
         columns: Vec::new(),
+        columns_are_given: false,
         encoding: None,
         footer: given.footer.filter(|footer| *footer > 0),
         comment: given.comment.filter(Option::is_some),
