@@ -348,16 +348,16 @@ fn sniff_utf8(
     if !given.columns_are_given {
         choose_ragged(header, rows, width, &mut dialect, given, &mut evidence);
     }
-    if schema.is_none() {
-        if let Some(one) = as_one_column(text, header, rows, columns, &dialect, given) {
-            let mut sniffed = sniff_utf8(name, sample, end, &one, None)?;
-            sniffed.evidence.insert(
-                0,
-                "one column, a guess: no delimiter splits the lines alike (--delimiter says otherwise)"
-                    .to_owned(),
-            );
-            return Ok(sniffed);
-        }
+    if schema.is_none()
+        && let Some(one) = as_one_column(text, header, rows, columns, &dialect, given)
+    {
+        let mut sniffed = sniff_utf8(name, sample, end, &one, None)?;
+        sniffed.evidence.insert(
+            0,
+            "one column, a guess: no delimiter splits the lines alike (--delimiter says otherwise)"
+                .to_owned(),
+        );
+        return Ok(sniffed);
     }
     let (schema, forms) = match schema {
         Some(schema) => {
