@@ -115,17 +115,18 @@ impl Format for Parquet {
         let of = |file: &IndexedFile| InputBounds {
             start: file.head,
             lines: 0,
-            end: Some(file.file.bytes()),
+            end: Some(file.end),
+            part: (file.skipped > 0).then_some(file.end),
         };
         self.files.iter().map(of).collect()
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.file.bytes()).sum()
+        self.files.iter().map(|file| file.end - file.skipped).sum()
     }
 
     fn head_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.head).sum()
+        self.files.iter().map(|file| file.head - file.skipped).sum()
     }
 
     fn bytes_before(&self, place: Position, _records: u64) -> u64 {

@@ -5,11 +5,15 @@
 //!   hashed     name -> hash -> the worker in whose range it falls                   many: no list of who has which
 //! ```
 //!
+//! The plan is made by each worker by itself, so it depends on the inputs and flags only; what tells it from others is
+//! its print.
+//!
 //! Cost: explicit, 48 bytes a split and a footer for each file of Parquet; hashed, a look at each name.
 //!
 //! Source: seed 003, explicit and implicit distribution.
 
 mod assign;
+mod print;
 
 use std::ops::Range;
 
@@ -21,11 +25,19 @@ use crate::parquet_input::{not_a_file, row_groups};
 use crate::request::{InputForm, LoadRequest};
 use crate::text::has_documents;
 use assign::assign_largest_first;
+pub use print::{InputsPrint, print_plan};
 
 /// Splits for each worker that a load is cut into at least, if its inputs can be cut: the last to end then has little left.
 const SPLITS_PER_WORKER: u64 = 8;
-/// Smallest split: less is not worth a request and a look for the first record.
-const SPLIT_BYTES_MIN: u64 = 4 << 20;
+
+/// How inputs are shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SplitRules {
+    /// Most inputs of which it is written down who reads what.
+    pub explicit_max: usize,
+    /// Smallest split: less is mostly not worth a request and a look for the first record.
+    pub split_bytes_min: u64,
+}
 
 /// A part of an input that one worker reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,39 +130,41 @@ fn check_asked(inputs: &Inputs, workers: usize) -> Result<()> {
     }
 }
 
-/// Plans who reads what, written down for each split. `explicit_max` is what messages say of it.
+/// Plans who reads what, written down for each split.
 ///
 /// # Errors
 /// `Invalid` when there are no workers, or an input can be read only once or its size is not known; those of looking at inputs.
-pub fn plan_splits(
-    request: &LoadRequest,
-    workers: usize,
-    explicit_max: usize,
-) -> Result<SplitPlan> {
+pub fn plan_splits(request: &LoadRequest, workers: usize, rules: SplitRules) -> Result<SplitPlan> {
     let inputs = &request.inputs;
     check_asked(inputs, workers)?;
     let all = (0..inputs.len()).map(|number| bytes_of(inputs, number)).sum::<Result<u64>>()?;
-    let most = (all / (workers as u64 * SPLITS_PER_WORKER)).max(SPLIT_BYTES_MIN);
+    let most = (all / (workers as u64 * SPLITS_PER_WORKER)).max(rules.split_bytes_min.max(1));
     let (mut splits, mut whole) = (Vec::new(), 0_usize);
+    let large = (0..inputs.len()).any(|number| inputs.bytes(number).is_some_and(|b| b > most));
+    let cut = match large && are_cut(request)? {
+        true => Cut::Large,
+        false => Cut::None,
+    };
     for number in 0..inputs.len() {
         let before = splits.len();
-        split_input(request, number, most, &mut splits)?;
+        split_input(request, (number, cut), most, &mut splits)?;
         let is_large = bytes_of(inputs, number)? > most;
         whole += usize::from(is_large && splits.len() == before + 1);
     }
     let shares = assign_largest_first(&mut splits, workers);
     let mut because = vec![
         format!(
-            "{} inputs are few enough to say who reads which (--explicit-max {explicit_max})",
-            inputs.len()
+            "{} inputs are few enough to say who reads which (--explicit-max {})",
+            inputs.len(),
+            rules.explicit_max
         ),
         format!("what can be cut is cut into splits of {most} bytes at most"),
         "the largest first, each to the worker that has least".to_owned(),
     ];
     if whole > 0 {
         because.push(format!(
-            "{whole} larger inputs cannot be cut: compressed, in another encoding than UTF-8, one row group, or documents of \
-             JSON"
+            "{whole} larger inputs cannot be cut: some are compressed or in another encoding than UTF-8, have one row group, or \
+             are documents of JSON"
         ));
     }
     Ok(SplitPlan { workers, method: SplitMethod::Explicit(splits), shares, because })
@@ -160,7 +174,7 @@ pub fn plan_splits(
 ///
 /// # Errors
 /// As [`plan_splits`].
-pub fn plan_hashed(inputs: &Inputs, workers: usize, explicit_max: usize) -> Result<SplitPlan> {
+pub fn plan_hashed(inputs: &Inputs, workers: usize, rules: SplitRules) -> Result<SplitPlan> {
     check_asked(inputs, workers)?;
     let mut shares = vec![WorkerShare::default(); workers];
     for number in 0..inputs.len() {
@@ -170,8 +184,9 @@ pub fn plan_hashed(inputs: &Inputs, workers: usize, explicit_max: usize) -> Resu
     }
     let because = vec![
         format!(
-            "{} inputs are more than are listed for each worker (--explicit-max {explicit_max})",
-            inputs.len()
+            "{} inputs are more than are listed for each worker (--explicit-max {})",
+            inputs.len(),
+            rules.explicit_max
         ),
         "each worker takes the names whose hash falls into its range, whole".to_owned(),
     ];
@@ -187,10 +202,32 @@ fn bytes_of(inputs: &Inputs, number: usize) -> Result<u64> {
     })
 }
 
+/// Whether inputs are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Those that are larger than a split.
+    Large,
+    /// None.
+    None,
+}
+
+/// Whether the inputs can be cut. All of a worker are read in the same way: text at any byte, or one after the other.
+fn are_cut(request: &LoadRequest) -> Result<bool> {
+    if request.form != InputForm::Text {
+        return Ok(request.form == InputForm::Parquet);
+    }
+    for number in 0..request.inputs.len() {
+        if !is_plain(request, number)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The splits of an input, which have no worker yet.
 fn split_input(
     request: &LoadRequest,
-    number: usize,
+    (number, cut): (usize, Cut),
     most: u64,
     splits: &mut Vec<Split>,
 ) -> Result<()> {
@@ -198,7 +235,7 @@ fn split_input(
     let mut push = |part: SplitPart, bytes: u64| {
         splits.push(Split { input: number, part, bytes, worker: 0 });
     };
-    let is_cut = bytes > most;
+    let is_cut = cut == Cut::Large && bytes > most;
     match request.form {
         InputForm::Parquet if is_cut => {
             let input = request.inputs.at(number);
@@ -218,7 +255,7 @@ fn split_input(
                 first = end;
             }
         }
-        InputForm::Text if is_cut && is_plain(request, number)? => {
+        InputForm::Text if is_cut => {
             // Of one size, so that none is a small rest.
             let count = bytes.div_ceil(most);
             let size = bytes.div_ceil(count);

@@ -20,9 +20,9 @@ use crate::size::{show_bytes, show_count};
 pub fn run(args: &PlanArgs) -> Done {
     check_given(&args.dialect)?;
     let inputs = expand_inputs_with(&args.inputs, &args.places.options(), &args.sheets.choice())?;
-    let plan = match inputs.len() > args.explicit_max {
+    let plan = match inputs.len() > args.splits.explicit_max {
         // So many are not opened.
-        true => plan_hashed(&inputs, args.workers, args.explicit_max)?,
+        true => plan_hashed(&inputs, args.workers, args.splits.rules())?,
         false => explicit(args, &inputs)?,
     };
     print(&match args.output {
@@ -39,7 +39,7 @@ fn explicit(args: &PlanArgs, inputs: &Inputs) -> Done<SplitPlan> {
             "nothing to plan: the inputs hold no record".to_owned(),
         )));
     };
-    Ok(plan_splits(&plan.request, args.workers, args.explicit_max)?)
+    Ok(plan_splits(&plan.request, args.workers, args.splits.rules())?)
 }
 
 fn text(plan: &SplitPlan, inputs: &Inputs) -> String {
@@ -54,7 +54,7 @@ fn text(plan: &SplitPlan, inputs: &Inputs) -> String {
     };
     let mut lines = vec![["worker", unit, "bytes"].map(str::to_owned).to_vec()];
     for (worker, share) in plan.shares.iter().enumerate() {
-        let cells = [worker.to_string(), show_count(share.splits), show_bytes(share.bytes)];
+        let cells = [(worker + 1).to_string(), show_count(share.splits), show_bytes(share.bytes)];
         lines.push(cells.to_vec());
     }
     let _ =
@@ -77,7 +77,7 @@ fn text(plan: &SplitPlan, inputs: &Inputs) -> String {
                 }
             };
             let name = inputs.name(split.input);
-            lines.push(vec![split.worker.to_string(), name, part, show_bytes(split.bytes)]);
+            lines.push(vec![(split.worker + 1).to_string(), name, part, show_bytes(split.bytes)]);
         }
         let sides = [Side::Left, Side::Left, Side::Left, Side::Right];
         let _ = write!(out, "\n{}", align(&lines, &sides));
@@ -92,10 +92,10 @@ fn by_worker(splits: &[Split]) -> Vec<&Split> {
 }
 
 fn json_text(plan: &SplitPlan, inputs: &Inputs) -> String {
-    let share = |(worker, share): (usize, &coload_load::WorkerShare)| json!({ "worker": worker, "splits": share.splits, "bytes": share.bytes });
+    let share = |(worker, share): (usize, &coload_load::WorkerShare)| json!({ "worker": worker + 1, "splits": share.splits, "bytes": share.bytes });
     let split = |split: &&Split| {
         let mut value = json!({
-            "worker": split.worker,
+            "worker": split.worker + 1,
             "input": inputs.name(split.input),
             "bytes": split.bytes,
         });
