@@ -88,8 +88,8 @@ pub use resources::{MERGE_COLUMNS, Resources, default_memory};
 pub use share::SharedLoad;
 pub use share_into_store::{drop_shares, list_shares};
 pub use splits::{
-    InputsPrint, Split, SplitMethod, SplitPart, SplitPlan, SplitRules, WorkerShare, plan_hashed,
-    plan_splits, print_plan, worker_of_name,
+    FoundInputs, Split, SplitMethod, SplitPart, SplitPlan, SplitRules, WorkerShare, plan_splits,
+    worker_of_name,
 };
 pub use target::{
     Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, Target, Work,

@@ -8,7 +8,7 @@
 //! The plan is made by each worker by itself, so it depends on the inputs and flags only; what tells it from others is
 //! its print.
 //!
-//! Cost: explicit, 48 bytes a split and a footer for each file of Parquet; hashed, a look at each name.
+//! Cost: explicit, 48 bytes a split and a footer for each file of Parquet; hashed, a look at each name, of which none is kept.
 //!
 //! Source: seed 003, explicit and implicit distribution.
 
@@ -17,15 +17,16 @@ mod print;
 
 use std::ops::Range;
 
-use coload_input::{Inputs, Raw, TextInput};
+use coload_input::{Inputs, Keep, Met, Raw, TextInput};
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
+use coload_wire::PlanPrint;
 
 use crate::parquet_input::{not_a_file, row_groups};
 use crate::request::{InputForm, LoadRequest};
 use crate::text::has_documents;
 use assign::assign_largest_first;
-pub use print::{InputsPrint, print_plan};
+pub use print::InputsPrint;
 
 /// Splits for each worker that a load is cut into at least, if its inputs can be cut: the last to end then has little left.
 const SPLITS_PER_WORKER: u64 = 8;
@@ -170,27 +171,88 @@ pub fn plan_splits(request: &LoadRequest, workers: usize, rules: SplitRules) -> 
     Ok(SplitPlan { workers, method: SplitMethod::Explicit(splits), shares, because })
 }
 
-/// Plans who reads what by the hashes of names; nothing is opened.
-///
-/// # Errors
-/// As [`plan_splits`].
-pub fn plan_hashed(inputs: &Inputs, workers: usize, rules: SplitRules) -> Result<SplitPlan> {
-    check_asked(inputs, workers)?;
-    let mut shares = vec![WorkerShare::default(); workers];
-    for number in 0..inputs.len() {
-        let share = &mut shares[worker_of_name(&inputs.name(number), workers)];
-        share.splits += 1;
-        share.bytes += bytes_of(inputs, number)?;
+/// Inputs as they are found, for a plan: what it takes to plan by hashes of names, of which none is kept.
+#[derive(Debug, Clone)]
+pub struct FoundInputs {
+    workers: usize,
+    rules: SplitRules,
+    /// The worker whose inputs are kept, if they are loaded.
+    own: Option<usize>,
+    shares: Vec<WorkerShare>,
+    print: InputsPrint,
+    count: usize,
+    /// The least name: all workers look at that input.
+    least: Option<String>,
+}
+
+impl FoundInputs {
+    /// None was found yet. `own` is the number of the worker that loads its inputs, from 0.
+    ///
+    /// # Errors
+    /// `Invalid` when there are no workers.
+    pub fn new(workers: usize, own: Option<usize>, rules: SplitRules) -> Result<Self> {
+        if workers == 0 {
+            return Err(Error::Invalid("--workers is 0; it is at least 1".to_owned()));
+        }
+        Ok(FoundInputs {
+            workers,
+            rules,
+            own,
+            shares: vec![WorkerShare::default(); workers],
+            print: InputsPrint::default(),
+            count: 0,
+            least: None,
+        })
     }
-    let because = vec![
-        format!(
-            "{} inputs are more than are listed for each worker (--explicit-max {})",
-            inputs.len(),
-            rules.explicit_max
-        ),
-        "each worker takes the names whose hash falls into its range, whole".to_owned(),
-    ];
-    Ok(SplitPlan { workers, method: SplitMethod::Hashed, shares, because })
+
+    /// Takes an input, and says whether it is kept: each as long as they may be few, then those of the worker.
+    pub fn meet(&mut self, met: &Met<'_>) -> Keep {
+        let worker = worker_of_name(met.name, self.workers);
+        self.shares[worker].splits += 1;
+        self.shares[worker].bytes += met.bytes;
+        self.print.add(met);
+        self.count += 1;
+        if self.least.as_deref().is_none_or(|least| met.name < least) {
+            self.least = Some(met.name.to_owned());
+        }
+        match self.are_few() || self.own == Some(worker) {
+            true => Keep::Yes,
+            false => Keep::No,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it is written down who reads what.
+    pub fn are_few(&self) -> bool {
+        self.count <= self.rules.explicit_max
+    }
+
+    /// The least name of all.
+    pub fn least(&self) -> Option<&str> {
+        self.least.as_deref()
+    }
+
+    /// What tells the plan of this method from others.
+    pub fn print(&self, method: &SplitMethod) -> PlanPrint {
+        self.print.of_method(method)
+    }
+
+    /// Who reads what by the hashes of names; nothing is opened.
+    pub fn plan_hashed(&self) -> SplitPlan {
+        let because = vec![
+            format!(
+                "{} inputs are more than are listed for each worker (--explicit-max {})",
+                self.count, self.rules.explicit_max
+            ),
+            "each worker takes the names whose hash falls into its range, whole".to_owned(),
+        ];
+        let (workers, shares) = (self.workers, self.shares.clone());
+        SplitPlan { workers, method: SplitMethod::Hashed, shares, because }
+    }
 }
 
 fn bytes_of(inputs: &Inputs, number: usize) -> Result<u64> {

@@ -99,6 +99,16 @@ impl Objects {
         Arc::new(Objects { stores, objects, options, ahead: ReadAhead::default() })
     }
 
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
     /// An object.
     ///
     /// # Panics

@@ -17,7 +17,7 @@ use coload_ddl::column_sql;
 use coload_source::Inputs;
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
-use crate::command::share::{Whole, refuse_share};
+use crate::command::share::{Whole, find_shared, refuse_share};
 use crate::command::{load_database, load_parquet, load_remote};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
@@ -186,7 +186,8 @@ fn tell_nothing(args: &LoadArgs) -> Done {
 }
 
 /// Finds out what a load into the store of a directory would do.
-fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<Loaded>> {
+fn dry_run(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
+    let found = find_shared(call.args, &mut request)?;
     let Some(mut plan) = Coload::plan_dry_run(into, &request)? else { return Ok(None) };
     let table = format!("table {}", plan.request.table);
     if let Some(key) = plan.request.schema.key() {
@@ -196,7 +197,7 @@ fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<L
         ));
     }
     let prepared = prepare(call, &mut plan, &table)?;
-    let request = Whole::new(call.args, plan.request)?.dry()?;
+    let request = Whole::new(call.args, found, plan.request)?.dry()?;
     let run = prepared.run(|resources, hooks| Coload::dry_run(into, &request, resources, hooks))?;
     Ok(Some((run, request.dialect_of_text().cloned())))
 }
@@ -204,6 +205,7 @@ fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<L
 /// Loads into the store of a directory.
 fn load_into(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
+    let found = find_shared(call.args, &mut request)?;
     find_inputs(&mut request)?;
     let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
@@ -215,7 +217,7 @@ fn load_into(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Op
     request.rejects_table = rejects.table.map(str::to_owned);
     request.protected.push((store.store().path().to_owned(), "the store"));
     let dialect = request.dialect_of_text().cloned();
-    let whole = Whole::new(call.args, request)?;
+    let whole = Whole::new(call.args, found, request)?;
     let report = prepared.run(|resources, hooks| whole.load(resources, hooks, store.store()))?;
     drop(rejects);
     Ok(Some((report, dialect)))

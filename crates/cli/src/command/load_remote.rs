@@ -7,7 +7,7 @@ use coload_load::{Address, ask_patiently, table_schema};
 
 use crate::args::RejectsTo;
 use crate::command::load::{self, Call, Loaded};
-use crate::command::share::Whole;
+use crate::command::share::{Whole, find_shared};
 use crate::output::{Done, Failure};
 use crate::remote_args::remote_options;
 
@@ -36,6 +36,7 @@ pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<O
     request.table = request.table.or_else(|| server.table.clone());
     let mut remote = remote_options(server, &call.identity)?;
     args.remote.apply(&mut remote);
+    let found = find_shared(args, &mut request)?;
     // The server may be away for some time, at the start as well as later.
     let cancel = call.attendant.cancel();
     let described = |table: &str| ask_patiently(&remote, &cancel, || table_schema(&remote, table));
@@ -52,7 +53,7 @@ pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<O
     let table = format!("table {}", plan.request.table);
     let prepared = load::prepare(call, &mut plan, &table)?;
     let dialect = plan.request.dialect_of_text().cloned();
-    let whole = Whole::new(args, plan.request)?;
+    let whole = Whole::new(args, found, plan.request)?;
     let report = prepared.run(|resources, hooks| whole.load(resources, hooks, &remote))?;
     Ok(Some((report, dialect)))
 }

@@ -1,12 +1,10 @@
 //! What tells a plan from others: sums of hashes of its inputs, so that their order does not matter and none is kept.
 
-use std::time::SystemTime;
-
-use coload_input::{InputFile, InputSource, Inputs};
+use coload_input::Met;
 use coload_types::bytes::{checksum, put_bytes, put_varint};
 use coload_wire::PlanPrint;
 
-use super::{Split, SplitMethod, SplitPart, SplitPlan};
+use super::{Split, SplitMethod, SplitPart};
 
 /// The inputs that were met so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,43 +12,19 @@ pub struct InputsPrint(PlanPrint);
 
 impl InputsPrint {
     /// Adds an input.
-    pub fn add(&mut self, input: &InputFile) {
-        let bytes = input.bytes().unwrap_or(0);
-        let mut name = Vec::with_capacity(input.name.len() + 16);
-        put_bytes(&mut name, input.name.as_bytes());
-        put_varint(&mut name, bytes);
+    pub fn add(&mut self, met: &Met<'_>) {
+        let mut name = Vec::with_capacity(met.name.len() + 48);
+        put_bytes(&mut name, met.name.as_bytes());
+        put_varint(&mut name, met.bytes);
         let print = &mut self.0;
         print.inputs += 1;
-        print.bytes = print.bytes.saturating_add(bytes);
+        print.bytes = print.bytes.saturating_add(met.bytes);
         print.names = print.names.wrapping_add(checksum(&name));
         // With the name, so that two inputs that change places are noticed.
-        name.extend(version_of(input));
+        put_bytes(&mut name, met.etag.unwrap_or_default().as_bytes());
+        name.extend(met.modified_ns.to_le_bytes());
         print.versions = print.versions.wrapping_add(checksum(&name));
     }
-}
-
-/// What tells an input from what had its name before.
-fn version_of(input: &InputFile) -> Vec<u8> {
-    let mut out = Vec::new();
-    match &input.source {
-        InputSource::Object(object) => {
-            put_bytes(&mut out, object.etag().unwrap_or_default().as_bytes());
-            out.extend(object.modified_us().to_le_bytes());
-        }
-        _ => {
-            let modified = input.identity().and_then(|identity| identity.modified);
-            let since = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-            out.extend(since.map_or(0, |since| since.as_nanos()).to_le_bytes());
-        }
-    }
-    out
-}
-
-/// The print of a plan of these inputs.
-pub fn print_plan(inputs: &Inputs, plan: &SplitPlan) -> PlanPrint {
-    let mut print = InputsPrint::default();
-    inputs.iter().for_each(|input| print.add(&input));
-    print.of_method(&plan.method)
 }
 
 impl InputsPrint {
