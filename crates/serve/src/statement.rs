@@ -7,7 +7,7 @@
 //!   CREATE, DROP, TRUNCATE TABLE   --> store           (ddl)
 //!   CREATE VIEW, EXTERNAL TABLE    --> plan --> store  (view)
 //!   INSERT, CREATE TABLE AS        --> plan --> store  (insert; bind for many rows of parameters)
-//!   DELETE, UPDATE                 --> plan --> store  (change)
+//!   DELETE, UPDATE, MERGE          --> plan --> store  (change)
 //!   COPY .. TO                     --> plan --> file   (copy)
 //! ```
 
@@ -24,6 +24,7 @@ mod limits;
 mod nodes;
 mod on_conflict;
 mod parameters;
+mod refusal;
 mod spelling;
 mod split;
 pub(crate) mod text;
@@ -40,6 +41,7 @@ use datafusion::arrow::datatypes::{
     DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef, UInt64Type,
 };
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::catalog::TableProvider;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -61,11 +63,13 @@ use crate::memory::{batch_rows, execute};
 use crate::names::find_table;
 use crate::rights::Rights;
 use crate::rules::physical_plan_fitted;
+use refusal::{first_words, refusal};
 use tree::{Names, Scope};
 
 pub use columns::{parse_columns, parse_create_table};
 pub use limits::StatementLimits;
 pub use parameters::Parameters;
+pub(crate) use refusal::unsupported;
 pub use split::{Statements, split_statements};
 
 /// A statement that was looked at and has not run.
@@ -228,20 +232,20 @@ async fn plan_here(
         sql @ (SqlStatement::Drop { .. } | SqlStatement::Truncate(_)) => {
             return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());
         }
+        sql if change::is_change(&sql, &planning.snapshot)? => {
+            let change = change::plan(planning, Box::new(sql)).await?;
+            let fields = parameters::fields_of(change.rows())?;
+            let work = match parameters.bind(change.rows(), &fields)? {
+                Some(rows) => Work::Change(Box::new(change.bound(rows, parameters))),
+                None => Work::Open(Opened::Counting),
+            };
+            return planned(work, count_schema(), fields);
+        }
         sql @ SqlStatement::Insert(_) => {
             let insert = insert::plan(planning, Box::new(sql)).await?;
             let fields = parameters::fields_of(insert.rows())?;
             let work = match parameters.bind(insert.rows(), &fields)? {
                 Some(rows) => Work::Insert(Box::new(insert.with_rows(rows))),
-                None => Work::Open(Opened::Counting),
-            };
-            return planned(work, count_schema(), fields);
-        }
-        sql @ (SqlStatement::Delete(_) | SqlStatement::Update(_)) => {
-            let change = change::plan(planning, Box::new(sql)).await?;
-            let fields = parameters::fields_of(change.rows())?;
-            let work = match parameters.bind(change.rows(), &fields)? {
-                Some(rows) => Work::Change(Box::new(change.bound(rows, parameters))),
                 None => Work::Open(Opened::Counting),
             };
             return planned(work, count_schema(), fields);
@@ -330,6 +334,13 @@ impl Planning {
             self.database.show_tables(&mut self.session, &self.snapshot, &self.rights, &extra);
         }
         Ok(seen)
+    }
+
+    /// Adds a table beside those of the snapshot.
+    fn add_table(&mut self, name: &str, table: Arc<dyn TableProvider>) {
+        self.extra.push((name.to_owned(), table));
+        let extra = [&self.extra[..], &self.externals.tables()].concat();
+        self.database.show_tables(&mut self.session, &self.snapshot, &self.rights, &extra);
     }
 
     fn limits(&self) -> StatementLimits {
@@ -501,39 +512,6 @@ fn check_plain(text: &str) -> Result<()> {
         false => Ok(()),
         true => Err(unsupported("SHOW with such a name", "query information_schema")),
     }
-}
-
-/// Why a statement is not supported, and what to do instead.
-fn refusal(statement: &SqlStatement) -> Error {
-    let words = first_words(statement);
-    let instead = match statement {
-        SqlStatement::Merge { .. } => "UPDATE or DELETE the rows that match, and INSERT the others",
-        SqlStatement::StartTransaction { .. }
-        | SqlStatement::Commit { .. }
-        | SqlStatement::Rollback { .. } => "each statement is a transaction of its own",
-        SqlStatement::Set(_) | SqlStatement::Reset(_) => "each statement starts with the defaults",
-        SqlStatement::Prepare { .. } | SqlStatement::Execute { .. } => {
-            "drivers prepare statements by themselves; write ? for parameters"
-        }
-        SqlStatement::Copy { .. } => "COPY table or (query) TO 'file' must come first in the text",
-        _ => {
-            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE TABLE, CREATE/DROP VIEW, INSERT, UPDATE, DELETE and COPY .. TO"
-        }
-    };
-    unsupported(&words, instead)
-}
-
-pub(crate) fn unsupported(what: &str, instead: &str) -> Error {
-    Error::Invalid(format!("{what} is not supported: {instead}"))
-}
-
-/// The keywords that a statement starts with.
-fn first_words(statement: &SqlStatement) -> String {
-    const WORDS: usize = 2;
-    let text = statement.to_string();
-    let is_keyword = |w: &&str| w.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-    let words: Vec<&str> = text.split_whitespace().take(WORDS).take_while(is_keyword).collect();
-    words.join(" ")
 }
 
 /// Plans and starts a logical plan. The stream holds the snapshot through its scans.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! So the statement is planned once, and all rows become visible at once. An INSERT of another form is
-//! planned for each row; its rows become visible at once too. DELETE and UPDATE run for each row.
+//! planned for each row; its rows become visible at once too. DELETE, UPDATE, MERGE and an INSERT that changes rows run for each row.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ use crate::write::{RowWriter, write_rows};
 /// Name of the table of parameters: a control character, so that no statement can mean it.
 const ROWS: &str = "\u{1}rows";
 
-/// Runs an INSERT, DELETE or UPDATE for each row of parameters and tells how many rows it wrote or changed.
+/// Runs an INSERT, DELETE, UPDATE or MERGE for each row of parameters and tells how many rows it wrote or changed.
 ///
 /// # Errors
 /// `Invalid` when the text is none of these, or the parameters do not fit it.
@@ -81,7 +81,7 @@ pub(crate) async fn insert_rows(
 /// A statement before its rows of parameters.
 enum Prepared {
     Insert(Box<PreparedInsert>),
-    /// A DELETE or UPDATE, which runs for each row.
+    /// A change of rows that are there, which runs for each row.
     Change,
 }
 
@@ -97,11 +97,11 @@ async fn prepare(database: &Database, rights: &Rights, text: &str) -> Result<Pre
     let _held = super::hold(database, text)?;
     let mut planning = Planning::begin(database, rights)?;
     let sql = Box::new(planning.parse(text)?);
-    if matches!(*sql, SqlStatement::Delete(_) | SqlStatement::Update(_)) {
+    if super::change::is_change(&sql, &planning.snapshot)? {
         return Ok(Prepared::Change);
     }
     if !matches!(*sql, SqlStatement::Insert(_)) {
-        return Err(Error::Invalid("not an INSERT, UPDATE or DELETE".into()));
+        return Err(Error::Invalid("not an INSERT, UPDATE, DELETE or MERGE".into()));
     }
     let mut bound = sql.clone();
     let by_row = insert::plan(planning, sql).await?;
@@ -150,7 +150,7 @@ fn read_from_rows(statement: &mut SqlStatement) -> bool {
     true
 }
 
-/// Runs a DELETE or UPDATE for each row, one after the other: each sees what those before have done, so each is a version.
+/// Runs a change for each row, one after the other: each sees what those before have done, so each is a version.
 async fn change_each(
     database: &Database,
     rights: &Rights,

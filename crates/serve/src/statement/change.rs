@@ -1,9 +1,10 @@
-//! DELETE and UPDATE: rows of a table are found by a plan that tells their places, and go in one version in which the rows that
-//! take their place come.
+//! DELETE, UPDATE and MERGE: rows of a table are found by a plan that tells their places, and go in one version in which the rows
+//! that take their place, and new ones, come.
 //!
 //! ```text
 //!   DELETE FROM t WHERE c       -->  SELECT 1 FROM t WHERE c                                --> places
 //!   UPDATE t SET a = e WHERE c  -->  INSERT INTO t (a, b) SELECT e AS a, b FROM t WHERE c   --> places, rows
+//!   MERGE INTO t USING s ON c   -->  SELECT e, .. FROM s LEFT JOIN t ON c                   --> places, rows, actions
 //! ```
 //!
 //! So that names, subqueries, types, defaults and rules are those of queries and of INSERT: the statement is written anew as
@@ -16,19 +17,26 @@
 //! Memory: the places as sets, at most an eighth of a byte for each row of the table, taken from what statements may hold; the new rows as
 //! those of an INSERT.
 
+mod merge;
+mod merged;
 mod places_above;
 mod shape;
+mod upsert;
 
 use coload_store::{Basis, Deletions, LoadKind, LoadMode, LoadTarget, Snapshot, TableEntry};
 use coload_types::{Error, Result};
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, Statement as SqlStatement};
 use futures::TryStreamExt;
 
+use self::merge::{MergeQuery, MergeShape};
+use self::merged::{Actions, Merged, with_actions};
 use self::places_above::with_places;
 use self::shape::{Kind, insert_of, new_values, query_of, shape};
+use super::on_conflict::upsert_of;
 use super::{Parameters, Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
 use crate::database::Database;
@@ -41,7 +49,7 @@ use crate::write::{RowWriter, delete_rows};
 /// How often a statement is run whose rows others change meanwhile.
 const ATTEMPTS_MAX: usize = 20;
 
-/// A DELETE or UPDATE that was planned.
+/// A statement of these that was planned.
 pub(crate) struct Change {
     /// What it is planned from again.
     statement: Box<SqlStatement>,
@@ -55,21 +63,49 @@ struct PlannedChange {
     snapshot: Snapshot,
     /// Number of the table in the snapshot.
     table: usize,
-    kind: Kind,
+    work: Work,
     /// The places of the rows, and what takes their place before them.
     rows: LogicalPlan,
 }
 
-/// Plans a DELETE or UPDATE.
+/// What is done with the rows of the plan.
+enum Work {
+    Rows(Kind),
+    Merge {
+        actions: Actions,
+        /// Whether rows are added that match none of the table.
+        adds: bool,
+    },
+}
+
+/// Whether a statement is a change of rows that are there.
+///
+/// # Errors
+/// `Invalid` when it is an INSERT whose ON CONFLICT names another key than the table has.
+pub(crate) fn is_change(statement: &SqlStatement, snapshot: &Snapshot) -> Result<bool> {
+    Ok(match statement {
+        SqlStatement::Delete(_) | SqlStatement::Update(_) | SqlStatement::Merge(_) => true,
+        other => upsert_of(other, snapshot)?.is_some(),
+    })
+}
+
+/// Plans a DELETE, UPDATE or MERGE, or an INSERT that changes rows.
 pub(crate) async fn plan(planning: Planning, statement: Box<SqlStatement>) -> Result<Change> {
     let planned = planned(planning, &statement).await?;
     Ok(Change { statement, parameters: Parameters::default(), planned })
 }
 
 async fn planned(mut planning: Planning, statement: &SqlStatement) -> Result<PlannedChange> {
+    if let SqlStatement::Merge(merge) = statement {
+        return planned_merge(planning, MergeShape::of(merge)?).await;
+    }
+    if let Some(upsert) = upsert_of(statement, &planning.snapshot)? {
+        let merge = upsert::as_merge(&mut planning, upsert).await?;
+        return planned_merge(planning, MergeShape::of(&merge)?).await;
+    }
     let shape = shape(statement)?;
     let kind = shape.kind;
-    let table = target(&shape.name, &planning.snapshot, &planning.rights)?;
+    let table = target(&shape.name, &planning.snapshot, &planning.rights, Role::Admin)?;
     let schema = &planning.snapshot.tables()[table].schema;
     let rows = match kind {
         Kind::Delete | Kind::DeleteAll => planning.query(query_of(shape, Vec::new())?).await?.0,
@@ -81,7 +117,23 @@ async fn planned(mut planning: Planning, statement: &SqlStatement) -> Result<Pla
     let id = planning.snapshot.tables()[table].id;
     let rows = with_places(rows, id, kind).map_err(from_datafusion)?.map_err(not_a_row)?;
     let Planning { session, snapshot, .. } = planning;
-    Ok(PlannedChange { session, snapshot, table, kind, rows })
+    Ok(PlannedChange { session, snapshot, table, work: Work::Rows(kind), rows })
+}
+
+async fn planned_merge(mut planning: Planning, shape: MergeShape) -> Result<PlannedChange> {
+    // Who only adds rows takes none away.
+    let role = if shape.only_adds() { Role::Load } else { Role::Admin };
+    let table = target(&shape.name, &planning.snapshot, &planning.rights, role)?;
+    let MergeQuery { query, clauses } = shape.query(&planning.snapshot.tables()[table].schema)?;
+    let (rows, _) = planning.query(query).await?;
+    let id = planning.snapshot.tables()[table].id;
+    let planned = with_actions(rows, id, &clauses).map_err(from_datafusion)?;
+    let (rows, actions) = planned.map_err(|what| {
+        unsupported(&format!("MERGE with {what}"), "have the query of USING compute what is needed")
+    })?;
+    let adds = clauses.iter().any(|clause| !clause.is_matched);
+    let Planning { session, snapshot, .. } = planning;
+    Ok(PlannedChange { session, snapshot, table, work: Work::Merge { actions, adds }, rows })
 }
 
 /// Plans the rows that an UPDATE makes as those of an INSERT, cast to the columns of the table.
@@ -104,7 +156,7 @@ async fn planned_insert(planning: &mut Planning, mut insert: SqlStatement) -> Re
 }
 
 /// The number of the table in a snapshot, which the caller must be allowed to change.
-fn target(name: &ObjectName, snapshot: &Snapshot, rights: &Rights) -> Result<usize> {
+fn target(name: &ObjectName, snapshot: &Snapshot, rights: &Rights, role: Role) -> Result<usize> {
     let last = match name.0.last() {
         Some(ObjectNamePart::Identifier(last)) => last.value.as_str(),
         _ => return Err(unsupported("a function as the name of a table", "write the name")),
@@ -112,7 +164,7 @@ fn target(name: &ObjectName, snapshot: &Snapshot, rights: &Rights) -> Result<usi
     let readable = |index: &usize| rights.may_read(&snapshot.tables()[*index].name);
     match find_table(snapshot, last).filter(readable) {
         Some(index) => {
-            rights.require(Role::Admin, &snapshot.tables()[index].name)?;
+            rights.require(role, &snapshot.tables()[index].name)?;
             Ok(index)
         }
         None => Err(missing_table(snapshot, rights, last)),
@@ -191,8 +243,8 @@ impl PlannedChange {
     /// Does it; `None` when others were faster, and nothing was changed.
     async fn run(&self, database: &Database, user: &str) -> Result<Option<u64>> {
         let table = self.table();
-        match self.kind {
-            Kind::DeleteAll => {
+        match &self.work {
+            Work::Rows(Kind::DeleteAll) => {
                 let mut all = Deletions::default();
                 for segment in &table.segments {
                     let deleted = self.snapshot.deleted_rows(segment)?;
@@ -200,16 +252,17 @@ impl PlannedChange {
                 }
                 delete_rows(database, Basis::Rows(table), &all)
             }
-            Kind::Delete => {
+            Work::Rows(Kind::Delete) => {
                 let mut found = Found::new(database, table);
                 let mut rows = stream(database, user, &self.session, &self.rows).await?;
                 while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
-                    found.add(&batch)?;
+                    found.add(&batch, found_twice)?;
                 }
                 drop(rows);
                 delete_rows(database, Basis::Rows(table), &found.rows)
             }
-            Kind::Update => self.update(database, user).await,
+            Work::Rows(Kind::Update) => self.update(database, user).await,
+            Work::Merge { actions, adds } => self.merge(database, user, actions, *adds).await,
         }
     }
 
@@ -217,34 +270,94 @@ impl PlannedChange {
         let table = self.table();
         let mut found = Found::new(database, table);
         let mut rows = stream(database, user, &self.session, &self.rows).await?;
-        let target = LoadTarget {
-            name: table.name.clone(),
-            schema: table.schema.clone(),
-            mode: LoadMode::Append,
-        };
-        let mut writer = None;
+        let mut writer = NewRows::of(table);
         while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
             if batch.num_rows() == 0 {
                 continue;
             }
-            found.add(&batch)?;
+            found.add(&batch, found_twice)?;
             let columns: Vec<usize> = (0..batch.num_columns() - 1).collect();
             let new = batch.project(&columns).map_err(|e| from_datafusion(e.into()))?;
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                None => writer.insert(RowWriter::begin(database, target.clone().into())?),
-            };
-            RowWriter::append(writer, new).await?;
+            writer.append(database, new).await?;
         }
         drop(rows);
-        match writer {
-            None => Ok(Some(0)),
-            Some(writer) => {
-                let basis = Basis::Rows(table);
-                writer.publish_deleting(database, LoadKind::Update, basis, &found.rows).await
+        writer.publish(database, Basis::Rows(table), &found.rows).await
+    }
+
+    async fn merge(
+        &self,
+        database: &Database,
+        user: &str,
+        actions: &Actions,
+        adds: bool,
+    ) -> Result<Option<u64>> {
+        let table = self.table();
+        let mut found = Found::new(database, table);
+        let mut rows = stream(database, user, &self.session, &self.rows).await?;
+        let mut writer = NewRows::of(table);
+        let mut count = 0;
+        while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
+            if batch.num_rows() == 0 {
+                continue;
             }
+            count += batch.num_rows() as u64;
+            let Merged { new, gone } = actions.split(&batch)?;
+            found.add(&gone, || {
+                Error::Invalid(format!(
+                    "MERGE INTO {}: several rows of the source match one row of the table, which cannot be changed twice; \
+                     nothing was changed",
+                    table.name
+                ))
+            })?;
+            writer.append(database, new).await?;
+        }
+        drop(rows);
+        // Rows that were not there when the source was compared may be those that would match now.
+        let basis = if adds { Basis::Table(table) } else { Basis::Rows(table) };
+        let done = writer.publish(database, basis, &found.rows).await?;
+        Ok(done.map(|_| count))
+    }
+}
+
+/// Rows that a statement writes, if it writes any.
+struct NewRows {
+    target: LoadTarget,
+    writer: Option<RowWriter>,
+}
+
+impl NewRows {
+    fn of(table: &TableEntry) -> Self {
+        let (name, schema) = (table.name.clone(), table.schema.clone());
+        NewRows { target: LoadTarget { name, schema, mode: LoadMode::Append }, writer: None }
+    }
+
+    async fn append(&mut self, database: &Database, rows: RecordBatch) -> Result<()> {
+        if rows.num_rows() == 0 || rows.num_columns() == 0 {
+            return Ok(());
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => self.writer.insert(RowWriter::begin(database, self.target.clone().into())?),
+        };
+        writer.append(rows).await
+    }
+
+    /// Makes the rows visible in the version in which others go, and tells how many there are.
+    async fn publish(
+        self,
+        database: &Database,
+        basis: Basis<'_>,
+        gone: &Deletions,
+    ) -> Result<Option<u64>> {
+        match self.writer {
+            None => delete_rows(database, basis, gone),
+            Some(writer) => writer.publish_deleting(database, LoadKind::Update, basis, gone).await,
         }
     }
+}
+
+fn found_twice() -> Error {
+    Error::Refused("internal error: a statement found a row of its table twice".into())
 }
 
 /// The rows that a statement found.
@@ -262,7 +375,7 @@ impl<'a> Found<'a> {
     }
 
     /// Adds the rows of a batch, whose places are its last column.
-    fn add(&mut self, batch: &datafusion::arrow::record_batch::RecordBatch) -> Result<()> {
+    fn add(&mut self, batch: &RecordBatch, twice: impl FnOnce() -> Error) -> Result<()> {
         /// Bytes of a row in a set of few, and rows that share a byte in one of many.
         const ROW_BYTES: u64 = 2;
         const ROWS_OF_BYTE: u64 = 8;
@@ -273,12 +386,9 @@ impl<'a> Found<'a> {
         let all = (self.table.rows() + self.table.deleted_rows()) / ROWS_OF_BYTE;
         let bytes = (self.count * ROW_BYTES).min(all);
         self.held.try_resize(bytes as usize).map_err(from_datafusion)?;
-        let added = add_places(self.table, places, &mut self.rows)?;
-        if added != batch.num_rows() as u64 {
-            return Err(Error::Refused(
-                "internal error: a statement found a row of its table twice".into(),
-            ));
+        match add_places(self.table, places, &mut self.rows)? == batch.num_rows() as u64 {
+            true => Ok(()),
+            false => Err(twice()),
         }
-        Ok(())
     }
 }

@@ -7,19 +7,20 @@
 //!   INSERT OR IGNORE, INSERT OR REPLACE                 the same
 //! ```
 //!
-//! The clause is taken out of the statement before that is planned as any INSERT.
+//! The clause is taken out of the statement before that is planned as any INSERT. One that changes a row in another way is
+//! planned as a MERGE ([`super::change`]).
 
 use coload_ddl::{Key, Schema};
-use coload_store::OnConflict;
+use coload_store::{OnConflict, Snapshot, TableEntry};
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Ident,
+    Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Ident, ObjectNamePart,
     OnConflict as ConflictClause, OnConflictAction, OnInsert, SqliteOnConflict,
-    Statement as SqlStatement,
+    Statement as SqlStatement, TableObject,
 };
 
 use super::unsupported;
-use crate::names::{fold, quote};
+use crate::names::{find_table, fold, quote};
 
 /// What an INSERT says of conflicts.
 #[derive(Debug, Clone)]
@@ -44,13 +45,48 @@ pub(super) fn take_said(statement: &mut SqlStatement) -> Result<Said> {
     }
 }
 
+/// An INSERT whose clause changes rows that are there, in another way than to replace them whole.
+#[derive(Debug)]
+pub(super) struct Upsert {
+    /// The INSERT without the clause.
+    pub insert: SqlStatement,
+    pub update: DoUpdate,
+    /// Columns of the table, and which of them are the key.
+    pub schema: Schema,
+    pub key: Vec<usize>,
+}
+
+/// Tells whether an INSERT is one of these.
+///
+/// # Errors
+/// `Invalid` when its clause names another key than the table has.
+pub(super) fn upsert_of(statement: &SqlStatement, snapshot: &Snapshot) -> Result<Option<Upsert>> {
+    let SqlStatement::Insert(insert) = statement else { return Ok(None) };
+    let Some(OnInsert::OnConflict(clause)) = &insert.on else { return Ok(None) };
+    let OnConflictAction::DoUpdate(update) = &clause.action else { return Ok(None) };
+    let TableObject::TableName(name) = &insert.table else { return Ok(None) };
+    let Some(last) = name.0.last().and_then(ObjectNamePart::as_ident) else { return Ok(None) };
+    // A table that is not there is told by who plans the INSERT.
+    let Some(index) = find_table(snapshot, &last.value) else { return Ok(None) };
+    let TableEntry { name, schema, .. } = &snapshot.tables()[index];
+    let Some(key) = schema.key().filter(|key| key.is_unique()) else { return Ok(None) };
+    if insert.or.is_some() || replaces_rows(update, key, schema) {
+        return Ok(None);
+    }
+    of_clause(clause, name, schema)?;
+    let mut rest = insert.clone();
+    rest.on = None;
+    let (insert, key) = (SqlStatement::Insert(rest), key.columns().to_vec());
+    Ok(Some(Upsert { insert, update: update.clone(), schema: schema.clone(), key }))
+}
+
 const INSTEAD: &str = "write ON CONFLICT (key) DO UPDATE SET a = excluded.a, .. for all columns";
 
 impl Said {
     /// What it means for a table.
     ///
     /// # Errors
-    /// `Invalid` when the table has no such key, or a clause does not replace whole rows.
+    /// `Invalid` when the table has no such key. A clause of an update replaces whole rows: others are a [`Upsert`].
     pub fn for_table(&self, table: &str, schema: &Schema) -> Result<OnConflict> {
         let on_conflict = match self {
             Said::Nothing => return Ok(OnConflict::Error),
@@ -88,14 +124,13 @@ fn of_clause(clause: &ConflictClause, table: &str, schema: &Schema) -> Result<On
     }
     match action {
         OnConflictAction::DoNothing => Ok(OnConflict::Ignore),
-        OnConflictAction::DoUpdate(update) => {
+        OnConflictAction::DoUpdate(_) => {
             if conflict_target.is_none() {
                 return Err(Error::Invalid(format!(
                     "ON CONFLICT DO UPDATE names the columns of the key: ON CONFLICT {}",
                     key.sql(schema.columns()).trim_start_matches("PRIMARY KEY ")
                 )));
             }
-            check_update(update, key, schema)?;
             Ok(OnConflict::ReplaceOnce)
         }
     }
@@ -129,57 +164,23 @@ fn position(column: &Ident, schema: &Schema) -> Result<usize> {
     })
 }
 
-/// Checks that an update replaces whole rows.
-fn check_update(update: &DoUpdate, key: &Key, schema: &Schema) -> Result<()> {
+/// Whether an update sets each column that is not of the key to that of the new row.
+fn replaces_rows(update: &DoUpdate, key: &Key, schema: &Schema) -> bool {
     let DoUpdate { assignments, selection } = update;
-    if selection.is_some() {
-        return Err(unsupported(
-            "ON CONFLICT DO UPDATE with WHERE",
-            "put the condition on the rows that are inserted",
-        ));
-    }
     let mut is_set = vec![false; schema.len()];
     for Assignment { target, value } in assignments {
-        let AssignmentTarget::ColumnName(name) = target else {
-            return Err(unsupported(
-                "ON CONFLICT DO UPDATE SET (a, b) = ..",
-                "write SET a = excluded.a, b = excluded.b",
-            ));
+        let AssignmentTarget::ColumnName(name) = target else { return false };
+        let [part] = &name.0[..] else { return false };
+        let Some(index) = part.as_ident().and_then(|column| position(column, schema).ok()) else {
+            return false;
         };
-        let column = match &name.0[..] {
-            [part] => part.as_ident(),
-            _ => None,
-        };
-        let Some(column) = column else {
-            return Err(unsupported(
-                &format!("ON CONFLICT DO UPDATE SET {name}"),
-                "name a column of the table alone",
-            ));
-        };
-        let index = position(column, schema)?;
-        if std::mem::replace(&mut is_set[index], true) {
-            let name = quote(&column.value);
-            return Err(Error::Invalid(format!("ON CONFLICT DO UPDATE sets column {name} twice")));
-        }
-        if !is_excluded(value, index, schema) {
-            let name = &schema.columns()[index].name;
-            return Err(unsupported(
-                &format!("ON CONFLICT DO UPDATE SET {name} = {value}"),
-                &format!("a row is replaced whole: write {name} = excluded.{name}"),
-            ));
+        let is_again = std::mem::replace(&mut is_set[index], true);
+        if is_again || !is_excluded(value, index, schema) {
+            return false;
         }
     }
-    let kept = |index: &usize| !is_set[*index] && !key.columns().contains(index);
-    match (0..schema.len()).find(kept) {
-        None => Ok(()),
-        Some(index) => {
-            let name = &schema.columns()[index].name;
-            Err(unsupported(
-                &format!("ON CONFLICT DO UPDATE that leaves column {name} as it is"),
-                &format!("a row is replaced whole: add {name} = excluded.{name}"),
-            ))
-        }
-    }
+    let is_left = |index: usize| !is_set[index] && !key.columns().contains(&index);
+    selection.is_none() && !(0..schema.len()).any(is_left)
 }
 
 /// Whether an expression is a column of the new row.

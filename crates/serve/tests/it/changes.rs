@@ -1,5 +1,6 @@
 //! DELETE and UPDATE against a list of rows: random statements, several writers at once, readers beside them, rights, files.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_serve::arrow::array::{Array, AsArray, RecordBatch};
@@ -8,17 +9,7 @@ use coload_serve::{Grant, Parameters, Rights};
 use coload_store::{Snapshot, VerifyOptions, merge_small, verify};
 use coload_types::Error;
 
-use crate::support::Scratch;
-
-/// A generator that only has to be the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((u128::from(self.0) * u128::from(below)) >> 64) as u64
-    }
-}
+use crate::support::{Random, Scratch};
 
 type Row = (i32, Option<i32>, Option<String>);
 
@@ -83,12 +74,12 @@ fn check(scratch: &Scratch, model: &[Row]) {
     };
     assert_eq!(bound(2), model.iter().map(|r| r.0).min());
     assert_eq!(bound(3), model.iter().map(|r| r.0).max());
-    let texts: std::collections::BTreeSet<_> = model.iter().filter_map(|r| r.2.as_ref()).collect();
+    let texts: BTreeSet<_> = model.iter().filter_map(|r| r.2.as_ref()).collect();
     assert_eq!(number(5), texts.len() as i64);
     // Groups on codes.
     let groups = database.query("SELECT b, count(*) FROM t GROUP BY b").unwrap();
     let grouped: usize = groups.iter().map(RecordBatch::num_rows).sum();
-    let values: std::collections::BTreeSet<_> = model.iter().map(|r| r.1).collect();
+    let values: BTreeSet<_> = model.iter().map(|r| r.1).collect();
     assert_eq!(grouped, values.len());
     for (sql, holds) in [
         ("b IS NULL", Box::new(|r: &Row| r.1.is_none()) as Box<dyn Fn(&Row) -> bool>),
@@ -285,4 +276,204 @@ fn large_updates_stay_within_memory_and_keep_every_row() {
     // All old segments are gone, as none of their rows is left.
     let snapshot = database.store().snapshot().unwrap();
     assert_eq!(snapshot.table("t").unwrap().deleted_rows(), 0);
+}
+
+/// MERGE against a map, on a table with a key and on one without.
+#[test]
+fn random_merges_leave_what_a_map_has() {
+    for (seed, key) in [(1, ""), (2, " PRIMARY KEY"), (3, ""), (4, " PRIMARY KEY")] {
+        let mut random = Random(seed);
+        let scratch = Scratch::new();
+        let database = &scratch.database;
+        database
+            .query(&format!("CREATE TABLE t (a INTEGER NOT NULL{key}, b INTEGER, c VARCHAR)"))
+            .unwrap();
+        database.query("CREATE TABLE s (k INTEGER, n INTEGER)").unwrap();
+        let mut model: BTreeMap<i32, (Option<i32>, Option<String>)> = BTreeMap::new();
+        for _ in 0..30 {
+            let source: Vec<(Option<i32>, Option<i32>)> = (0..random.below(40))
+                .map(|_| {
+                    let k = (random.below(10) > 0).then(|| random.below(60) as i32);
+                    (k, (random.below(4) > 0).then(|| random.below(8) as i32))
+                })
+                .collect();
+            let number = |v: Option<i32>| v.map_or("NULL".into(), |v| v.to_string());
+            database.query("TRUNCATE TABLE s").unwrap();
+            if !source.is_empty() {
+                let values: Vec<String> = source
+                    .iter()
+                    .map(|(k, n)| format!("({}, {})", number(*k), number(*n)))
+                    .collect();
+                database.query(&format!("INSERT INTO s VALUES {}", values.join(", "))).unwrap();
+            }
+            let n = random.below(8) as i32;
+            let (deletes, updates, inserts) =
+                (random.below(2) == 0, random.below(3) > 0, random.below(3) > 0);
+            let mut sql = "MERGE INTO t USING s ON t.a = s.k".to_owned();
+            if deletes {
+                sql.push_str(&format!(" WHEN MATCHED AND s.n = {n} THEN DELETE"));
+            }
+            if updates {
+                sql.push_str(" WHEN MATCHED AND b IS NULL THEN UPDATE SET b = n");
+                sql.push_str(&format!(
+                    " WHEN MATCHED AND b <> {n} THEN UPDATE SET b = b + n, c = 't' || a"
+                ));
+            }
+            if inserts {
+                sql.push_str(" WHEN NOT MATCHED AND k IS NOT NULL AND n IS NOT NULL");
+                sql.push_str(" THEN INSERT (a, c) VALUES (k, 'tn' || n)");
+            }
+            if !(deletes || updates || inserts) {
+                continue;
+            }
+
+            let (mut after, mut count, mut touched) = (model.clone(), 0, BTreeSet::new());
+            let (mut changed_twice, mut added_twice) = (false, false);
+            for (k, new) in &source {
+                let Some(k) = *k else { continue };
+                let row = match model.get(&k) {
+                    Some(_) if deletes && *new == Some(n) => {
+                        after.remove(&k);
+                        true
+                    }
+                    Some((None, c)) if updates => {
+                        after.insert(k, (*new, c.clone()));
+                        true
+                    }
+                    Some((Some(b), _)) if updates && *b != n => {
+                        after.insert(k, (new.map(|new| b + new), Some(format!("t{k}"))));
+                        true
+                    }
+                    None if inserts && new.is_some() => {
+                        after.insert(k, (None, new.map(|new| format!("tn{new}"))));
+                        true
+                    }
+                    _ => false,
+                };
+                count += u64::from(row);
+                if row && !touched.insert(k) {
+                    match model.contains_key(&k) {
+                        true => changed_twice = true,
+                        false => added_twice = true,
+                    }
+                }
+            }
+            match (database.query(&sql), changed_twice, added_twice) {
+                (Ok(answer), false, false) => {
+                    assert_eq!(counted(&answer), count, "{sql}");
+                    model = after;
+                }
+                (Ok(answer), false, true) if key.is_empty() => {
+                    // Two rows, which a map does not have.
+                    assert_eq!(counted(&answer), count, "{sql}");
+                    database.query("TRUNCATE TABLE t").unwrap();
+                    model.clear();
+                }
+                (Err(error), true, _) => {
+                    assert!(error.to_string().contains("several rows"), "{error}");
+                }
+                (Err(error), false, true) => {
+                    assert!(error.to_string().contains("comes twice"), "{error}");
+                }
+                (done, ..) => panic!("{sql}: {done:?}"),
+            }
+            if random.below(6) == 0 {
+                merge_small(database.store(), "t").unwrap();
+            }
+            let rows_of_model =
+                model.iter().map(|(a, (b, c))| (*a, *b, c.clone())).collect::<Vec<Row>>();
+            check(&scratch, &rows_of_model);
+        }
+    }
+}
+
+#[test]
+fn merges_beside_each_other_have_the_effect_of_one_after_the_other() {
+    const WRITERS: i64 = 3;
+    const ROUNDS: i64 = 8;
+    for key in ["", " PRIMARY KEY"] {
+        let scratch = Scratch::new();
+        let database = &scratch.database;
+        database
+            .query(&format!("CREATE TABLE t (a BIGINT NOT NULL{key}, n BIGINT NOT NULL)"))
+            .unwrap();
+        let write = || {
+            for round in 0..ROUNDS {
+                // Each round has keys that none had before, and keys that all have.
+                let sql = format!(
+                    "MERGE INTO t USING generate_series(0, {}) AS g ON t.a = g.value \
+                     WHEN MATCHED THEN UPDATE SET n = n + 1 WHEN NOT MATCHED THEN INSERT VALUES (value, 1)",
+                    round * 10
+                );
+                loop {
+                    match database.query(&sql) {
+                        Ok(_) => break,
+                        Err(Error::Unavailable(_)) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            }
+        };
+        std::thread::scope(|scope| (0..WRITERS).for_each(|_| drop(scope.spawn(write))));
+        let sums = database.query("SELECT count(*), count(DISTINCT a), max(n), min(n) FROM t");
+        let sums = sums.unwrap();
+        let count = |c: usize| sums[0].column(c).as_primitive::<Int64Type>().value(0);
+        let rows = (ROUNDS - 1) * 10 + 1;
+        assert_eq!(
+            (count(0), count(1), count(2), count(3)),
+            (rows, rows, WRITERS * ROUNDS, WRITERS)
+        );
+    }
+}
+
+#[test]
+fn merges_need_the_rights_of_what_they_do() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE mine (a INTEGER PRIMARY KEY, b INTEGER)").unwrap();
+    database.query("CREATE TABLE theirs AS SELECT 1 AS k").unwrap();
+    let rights = |grants: &[&str]| {
+        Rights::of("rob", grants.iter().map(|g| g.parse::<Grant>().unwrap()).collect())
+    };
+    let plan = |rights: &Rights, sql: &str| {
+        database.block_on(database.plan(rights, sql, Parameters::default())).map(drop)
+    };
+    let adds = "MERGE INTO mine USING theirs ON a = k WHEN NOT MATCHED THEN INSERT (a) VALUES (k)";
+    let changes = "MERGE INTO mine USING theirs ON a = k WHEN MATCHED THEN UPDATE SET b = 1";
+    let upserts = "INSERT INTO mine VALUES (1, 2) ON CONFLICT (a) DO UPDATE SET b = mine.b + 1";
+    plan(&rights(&["read:*", "load:mine"]), adds).unwrap();
+    for sql in [changes, upserts] {
+        let error = plan(&rights(&["read:*", "load:mine"]), sql).unwrap_err();
+        assert!(matches!(&error, Error::Refused(t) if t.contains("admin")), "{sql}: {error}");
+        plan(&rights(&["admin:mine", "read:theirs"]), sql).unwrap();
+    }
+    for sql in [adds, changes] {
+        assert!(plan(&rights(&["admin:mine"]), sql).is_err());
+        assert!(plan(&rights(&["read:*"]), sql).is_err());
+    }
+}
+
+#[test]
+fn parameters_of_merges_have_the_types_of_their_columns() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    database.query("CREATE TABLE t (a INTEGER PRIMARY KEY, b DATE)").unwrap();
+    for (sql, expected) in [
+        (
+            "MERGE INTO t USING (SELECT a + ? AS k FROM t) AS s ON a = k \
+             WHEN MATCHED THEN UPDATE SET b = ? WHEN NOT MATCHED THEN INSERT VALUES (?, NULL)",
+            &["Int32", "Date32", "Int32"],
+        ),
+        (
+            "INSERT INTO t VALUES (?, ?) ON CONFLICT (a) DO UPDATE SET b = ?",
+            &["Int32", "Date32", "Date32"],
+        ),
+    ] {
+        let planned =
+            database.block_on(database.plan(&Rights::all(), sql, Parameters::default())).unwrap();
+        let types: Vec<String> =
+            planned.parameters().fields().iter().map(|f| f.data_type().to_string()).collect();
+        assert_eq!(types, expected, "{sql}");
+        assert!(planned.writes() && planned.counts_rows());
+    }
 }

@@ -28,3 +28,13 @@ impl Scratch {
         Scratch { database: Database::open(store, options).unwrap(), dir }
     }
 }
+
+/// A generator that only has to be the same for the same seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((u128::from(self.0) * u128::from(below)) >> 64) as u64
+    }
+}

@@ -46,7 +46,7 @@ fn give_type(value: &mut Expr, columns: &DFSchema) {
 }
 
 /// A part of the plan whose rows are those of the table, and the column that tells their places.
-fn place_below(plan: LogicalPlan, table: u64) -> Placed<(LogicalPlan, Column)> {
+pub(super) fn place_below(plan: LogicalPlan, table: u64) -> Placed<(LogicalPlan, Column)> {
     macro_rules! below {
         ($input:expr) => {
             match place_below($input.as_ref().clone(), table)? {
@@ -78,10 +78,23 @@ fn place_below(plan: LogicalPlan, table: u64) -> Placed<(LogicalPlan, Column)> {
     }
 }
 
+/// The table of which a part of the plan is, perhaps under another name.
+pub(super) fn placed_table(plan: &LogicalPlan, table: u64) -> Option<&StoreTable> {
+    match plan {
+        LogicalPlan::TableScan(scan) => stored_table(scan, table),
+        LogicalPlan::SubqueryAlias(alias) => placed_table(&alias.input, table),
+        _ => None,
+    }
+}
+
+fn stored_table(scan: &TableScan, table: u64) -> Option<&StoreTable> {
+    let source = scan.source.downcast_ref::<DefaultTableSource>()?;
+    let stored = source.table_provider.downcast_ref::<StoreTable>()?;
+    (stored.entry().id == table).then_some(stored)
+}
+
 fn scan_with_places(scan: TableScan, table: u64) -> Placed<(LogicalPlan, Column)> {
-    let source = scan.source.downcast_ref::<DefaultTableSource>();
-    let stored = source.and_then(|source| source.table_provider.downcast_ref::<StoreTable>());
-    let Some(stored) = stored.filter(|stored| stored.entry().id == table) else {
+    let Some(stored) = stored_table(&scan, table) else {
         return Ok(Err("a table that is not of the store"));
     };
     let source = provider_as_source(Arc::new(stored.with_places()));

@@ -106,7 +106,7 @@ fn shape_of_update(update: &Update) -> Result<Shape> {
     Ok(Shape { name, alias, assignments, selection, kind: Kind::Update })
 }
 
-fn refuse_any(statement: &str, parts: &[(bool, &str, &str)]) -> Result<()> {
+pub(super) fn refuse_any(statement: &str, parts: &[(bool, &str, &str)]) -> Result<()> {
     match parts.iter().find(|(is_there, ..)| *is_there) {
         Some((_, what, instead)) => Err(unsupported(&format!("{statement} {what}"), instead)),
         None => Ok(()),
@@ -114,7 +114,10 @@ fn refuse_any(statement: &str, parts: &[(bool, &str, &str)]) -> Result<()> {
 }
 
 /// The one table that a statement changes.
-fn table_of(statement: &str, table: &TableWithJoins) -> Result<(ObjectName, Option<TableAlias>)> {
+pub(super) fn table_of(
+    statement: &str,
+    table: &TableWithJoins,
+) -> Result<(ObjectName, Option<TableAlias>)> {
     let TableWithJoins { relation, joins } = table;
     match relation {
         TableFactor::Table {
@@ -149,7 +152,7 @@ pub(super) fn new_values(
 ) -> Result<(Vec<Ident>, Vec<SelectItem>)> {
     let mut values: Vec<Option<&SqlExpr>> = vec![None; schema.len()];
     for Assignment { target, value } in &shape.assignments {
-        let index = assigned(target, shape, schema)?;
+        let index = assigned(target, (&shape.name, shape.alias.as_ref()), schema)?;
         if values[index].replace(value).is_some() {
             let name = quote(&schema.columns()[index].name);
             return Err(Error::Invalid(format!("UPDATE sets column {name} twice")));
@@ -175,14 +178,14 @@ pub(super) fn new_values(
     Ok((names, items))
 }
 
-fn is_default(ident: &Ident) -> bool {
+pub(super) fn is_default(ident: &Ident) -> bool {
     ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
 }
 
-/// The column that an assignment is to.
-fn assigned(
+/// The column that an assignment is to, of a table with this name and alias.
+pub(super) fn assigned(
     target: &AssignmentTarget,
-    shape: &Shape,
+    (table, alias): (&ObjectName, Option<&TableAlias>),
     schema: &coload_ddl::Schema,
 ) -> Result<usize> {
     let AssignmentTarget::ColumnName(name) = target else {
@@ -190,8 +193,8 @@ fn assigned(
     };
     let parts: Vec<&Ident> = name.0.iter().filter_map(ObjectNamePart::as_ident).collect();
     let is_target = |ident: &Ident| {
-        let of_table = shape.name.0.last().and_then(ObjectNamePart::as_ident);
-        let known = shape.alias.as_ref().map(|alias| &alias.name).or(of_table);
+        let of_table = table.0.last().and_then(ObjectNamePart::as_ident);
+        let known = alias.map(|alias| &alias.name).or(of_table);
         known.is_some_and(|known| fold(&known.value) == fold(&ident.value))
     };
     let column = match parts[..] {
@@ -204,14 +207,14 @@ fn assigned(
             ));
         }
     };
-    planned_column(schema, &fold(&column.value)).ok_or_else(|| {
-        let there: Vec<String> = schema.columns().iter().map(|c| quote(&c.name)).collect();
-        Error::Invalid(format!(
-            "no field named {}; there is {}",
-            quote(&column.value),
-            there.join(", ")
-        ))
-    })
+    planned_column(schema, &fold(&column.value)).ok_or_else(|| missing_field(column, schema))
+}
+
+/// The error for a column that the table does not have.
+pub(super) fn missing_field(column: &Ident, schema: &coload_ddl::Schema) -> Error {
+    let there: Vec<String> = schema.columns().iter().map(|c| quote(&c.name)).collect();
+    let name = quote(&column.value);
+    Error::Invalid(format!("no field named {name}; there is {}", there.join(", ")))
 }
 
 /// SELECT items FROM table WHERE condition.
@@ -254,10 +257,10 @@ pub(super) fn insert_of(
     Ok(SqlStatement::Insert(insert))
 }
 
-fn template(sql: &str) -> Result<SqlStatement> {
+pub(super) fn template(sql: &str) -> Result<SqlStatement> {
     text::parse_statement(sql, &StatementLimits::default())
 }
 
-fn no_template() -> Error {
+pub(super) fn no_template() -> Error {
     Error::Refused("internal error: a statement has another form".into())
 }
