@@ -33,8 +33,6 @@ struct Coverage {
     end: u64,
     /// Lines before the piece that comes next.
     lines: u64,
-    /// Of a part of an input: where it starts, and before which byte its records start.
-    part: Option<(u64, u64)>,
 }
 
 /// Bytes of an input in an account.
@@ -51,6 +49,8 @@ pub struct Account {
     cells: Option<FieldsByInput>,
     /// What was read of each input so far, without a gap.
     read: Vec<Coverage>,
+    /// Parts of inputs, where it is not all of one: where it starts, and before which byte its records start.
+    parts: BTreeMap<usize, (u64, u64)>,
     /// Parts of inputs of which the lines before them are not known, until one is to be told.
     lines_unknown: BTreeSet<usize>,
     /// The load, if there are such.
@@ -95,8 +95,9 @@ impl Account {
             to: of.start,
             end: of.end.unwrap_or(END_UNKNOWN),
             lines: of.lines,
-            part: of.part.map(|to| (of.start, to)),
         };
+        let part = |(number, of): (usize, &InputBounds)| Some((number, (of.start, of.part?)));
+        let parts = bounds.iter().enumerate().filter_map(part).collect();
         let is_unknown = |(number, of): &(usize, &InputBounds)| {
             matches!(request.part(*number), PartIs::Bytes { range, .. } if range.start > 0)
                 && of.part.is_some()
@@ -115,6 +116,7 @@ impl Account {
         };
         Ok(Account {
             request: (!lines_unknown.is_empty()).then(|| Box::new(request.clone())),
+            parts,
             lines_unknown,
             read,
             inputs: request.inputs.clone(),
@@ -228,15 +230,14 @@ impl Account {
         else {
             return Ok(());
         };
-        let read = &mut self.read[file];
-        let (start, _) = read.part.unwrap_or_default();
+        let start = self.skipped(file);
         let at = first_record_at(request, file, start)?;
         if at.byte != start {
             let place = Place { file: self.inputs.name(file), line: 0, byte: start, field: 0 };
             let text = format!("no record starts here; the first behind it is at byte {}", at.byte);
             return Err(Error::Input { place: Box::new(place), text });
         }
-        read.lines += at.lines;
+        self.read[file].lines += at.lines;
         self.lines_unknown.remove(&file);
         Ok(())
     }
@@ -368,9 +369,9 @@ impl Account {
             writer.finish().map(drop).map_err(fail)?;
         }
         for (file, read) in self.read.iter().enumerate() {
-            let is_whole = match (read.part, read.end) {
+            let is_whole = match (self.parts.get(&file), read.end) {
                 // The last record may go on behind a part.
-                (Some((_, to)), END_UNKNOWN) => read.to >= to,
+                (Some((_, to)), END_UNKNOWN) => read.to >= *to,
                 (_, end) => read.to == end,
             };
             if !is_whole && !self.sampled {
@@ -402,15 +403,21 @@ impl Account {
 
     /// Bytes of text read of all inputs, with what stands before their records.
     pub fn text_bytes(&self) -> u64 {
-        let read = |read: &Coverage| read.to - read.part.map_or(0, |(start, _)| start);
-        self.read.iter().map(read).sum()
+        let all: u64 = self.read.iter().map(|read| read.to).sum();
+        all - self.parts.values().map(|(start, _)| start).sum::<u64>()
+    }
+
+    /// Bytes of an input before the part that is read.
+    fn skipped(&self, file: usize) -> u64 {
+        self.parts.get(&file).map_or(0, |(start, _)| *start)
     }
 
     /// What became of each input, and the first rejects.
     pub fn into_files(mut self) -> (FileReports, Vec<Reject>) {
         if self.sampled {
-            for (file, read) in self.files.iter_mut().zip(&self.read) {
-                file.bytes = file.bytes.min(read.to - read.part.map_or(0, |(start, _)| start));
+            for number in 0..self.files.len() {
+                let read = self.read[number].to - self.skipped(number);
+                self.files[number].bytes = self.files[number].bytes.min(read);
             }
         }
         (FileReports::new(self.inputs, self.files, self.mended), self.kept)

@@ -56,15 +56,19 @@ pub fn not_a_file(name: &str) -> Error {
 /// Says which column chunks are read: others need not come from afar.
 fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
     let mut groups = groups.iter().peekable();
+    let mut ranges = Vec::new();
     for (number, file) in files.iter().enumerate() {
-        let mut ranges = Vec::new();
+        // Parts of one file follow each other.
+        if number > 0 && files[number - 1].file.name() != file.file.name() {
+            ranges.clear();
+        }
         while let Some(group) = groups.next_if(|group| group.file as usize == number) {
             if group.rows == 0 {
                 continue;
             }
             ranges.extend(group.columns.iter().map(|at| at.start..at.start + at.bytes));
         }
-        file.file.will_read(ranges);
+        file.file.will_read(ranges.iter().cloned());
     }
 }
 

@@ -14,7 +14,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coload_input::{InputFile, Inputs};
+use coload_input::{InputFile, InputSource, Inputs, ObjectRef};
 use coload_store::{LoadId, ShareOf};
 use coload_types::{Error, Result};
 use coload_wire::{FieldsByInput, InputPart, PartIs, PlanPrint, RejectLimit, SHARES_MAX, Share};
@@ -144,7 +144,7 @@ impl SharedLoad {
         }
         let parts = self.parts_of(number as usize - 1, starts)?;
         let mut request = self.request.clone();
-        request.inputs = parts.iter().map(|(input, _)| self.input(*input)).collect();
+        request.inputs = apart(parts.iter().map(|(input, _)| self.input(*input)).collect());
         if let Some(fields) = &request.fields_by_input
             && fields.differ()
         {
@@ -245,6 +245,22 @@ impl SharedLoad {
             other => other,
         }
     }
+}
+
+/// Inputs apart from those of other workers, which are not read ahead here.
+fn apart(mut inputs: Vec<InputFile>) -> Inputs {
+    let object = |input: &InputFile| match &input.source {
+        InputSource::Object(object) => Some(object.clone()),
+        _ => None,
+    };
+    let objects: Vec<ObjectRef> = inputs.iter().filter_map(object).collect();
+    let mut objects = ObjectRef::apart(&objects).into_iter();
+    for input in inputs.iter_mut().filter(|input| object(input).is_some()) {
+        if let Some(object) = objects.next() {
+            input.source = InputSource::Object(object);
+        }
+    }
+    inputs.into()
 }
 
 /// Where the rejects of another share go that is done again here.

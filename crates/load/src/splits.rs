@@ -346,6 +346,38 @@ fn is_plain(request: &LoadRequest, number: usize) -> Result<bool> {
 mod tests {
     use super::*;
 
+    /// A million names were a list in each worker.
+    #[test]
+    fn of_many_inputs_few_are_kept_and_all_are_planned() {
+        let rules = SplitRules { explicit_max: 100, split_bytes_min: 1 };
+        let found_by = |own: Option<usize>, order: &mut dyn Iterator<Item = u32>| {
+            let mut found = FoundInputs::new(8, own, rules).expect("workers");
+            let mut kept = Vec::new();
+            for number in order {
+                let name = format!("s3://bucket/{number:06}.json");
+                let met = Met { name: &name, bytes: 7, etag: Some("e"), modified_ns: 5 };
+                if found.meet(&met) == Keep::Yes {
+                    kept.push(name);
+                }
+            }
+            (found, kept)
+        };
+        let (planned, kept) = found_by(None, &mut (0..20_000));
+        assert_eq!((kept.len(), planned.are_few(), planned.count()), (100, false, 20_000));
+        let (loaded, kept) = found_by(Some(3), &mut (0..20_000).rev());
+        let own = kept.iter().filter(|name| worker_of_name(name, 8) == 3).count() as u64;
+        let plan = loaded.plan_hashed();
+        assert_eq!(own, plan.shares[3].splits);
+        assert!(kept.len() as u64 <= own + 100 && own < 20_000 / 7);
+        assert_eq!((plan.bytes(), plan.shares.len()), (140_000, 8));
+        // Whoever looks in whatever order plans the same.
+        let method = SplitMethod::Hashed;
+        assert_eq!(planned.print(&method), loaded.print(&method));
+        assert_eq!((planned.least(), planned.plan_hashed()), (loaded.least(), plan));
+        let (fewer, _) = found_by(None, &mut (0..19_999));
+        assert_ne!(planned.print(&method), fewer.print(&method));
+    }
+
     #[test]
     fn names_fall_to_all_workers_about_alike() {
         for workers in [1, 2, 3, 8, 100] {

@@ -12,10 +12,11 @@ mod reading;
 mod sample;
 mod stream;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chunks::{ChunkPieces, Piece, Start, cut_files, keep_first};
-use coload_input::{Raw, TextInput, Waiting};
+use coload_input::{Raw, RawFile, TextInput, Waiting};
 use coload_types::{Error, Result};
 use coload_wire::PartIs;
 use head::Head;
@@ -36,6 +37,9 @@ pub use open_inputs::OPEN_FILE_BYTES;
 pub use parts::{first_record_at, first_record_behind};
 pub use reader::{TextPiece, WindowReader};
 pub use sample::{Measure, sample_bytes};
+
+/// Bytes behind a part in which its last record mostly ends.
+const BEHIND_PART_BYTES: u64 = 64 << 10;
 
 /// Inputs of text.
 pub enum Text {
@@ -227,6 +231,7 @@ fn open_files(
     };
     let mut files = OpenInputs::new(&request.inputs, head.line_end());
     let fields = request.fields_of_inputs();
+    let mut parts: Vec<(Arc<RawFile>, Range<u64>)> = Vec::new();
     for (number, input) in request.inputs.iter().enumerate() {
         let text = TextInput::open(&input)?;
         if !(text.is_plain_file() && request.dialect.encoding.is_utf8(&text.start()?)) {
@@ -236,13 +241,20 @@ fn open_files(
         if file.bytes() > bytes_max && *request.part(number) == PartIs::Whole {
             return Ok(None);
         }
+        let part_file = Arc::clone(&file);
         files.push(file, &head.clone().with_fields(fields.of(number).count))?;
         if let PartIs::Bytes { range, start } = request.part(number) {
             // The first part has what stands before the first record.
             let first = files.at(number).data_start;
             let start = if range.start == 0 { first.max(*start) } else { *start };
             files.take_part(start, range.end);
+            parts.push((part_file, start..range.end.saturating_add(BEHIND_PART_BYTES)));
         }
+    }
+    // Parts of one file follow each other.
+    for of_file in parts.chunk_by(|(a, _), (b, _)| a.name() == b.name()) {
+        let ranges = || of_file.iter().map(|(_, range)| range.clone());
+        of_file.iter().for_each(|(file, _)| file.will_read(ranges()));
     }
     Ok(Some(files))
 }

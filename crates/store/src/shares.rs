@@ -204,9 +204,10 @@ fn publish(
         return Err(Error::Invalid("a load of no shares".into()));
     };
     let target: &LoadTarget = &first.share.target;
-    if let Some(other) = complete.iter().find(|c| c.share.target != *target) {
+    let differs = |c: &&Complete| c.share.target != *target || c.share.plan != first.share.plan;
+    if let Some(other) = complete.iter().find(differs) {
         return Err(Error::Invalid(format!(
-            "shares {} and {} of load {} are of other tables or columns; nothing was loaded (drop the load with coload \
+            "shares {} and {} of load {} are of other plans, tables or columns; nothing was loaded (drop the load with coload \
              loads --abort {0}, and begin it anew)",
             first.share.of.number, other.share.of.number, first.share.of.load
         )));

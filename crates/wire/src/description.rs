@@ -380,7 +380,7 @@ impl LoadDescription {
     }
 
     /// In what the rows of the same inputs differ, or what becomes of them.
-    fn other_rows(&self, begun: &LoadDescription) -> Vec<String> {
+    pub(crate) fn other_rows(&self, begun: &LoadDescription) -> Vec<String> {
         let rows = self.rows.derivation == begun.rows.derivation;
         let same = [
             ("--append, --replace or --create", self.mode == begun.mode),
@@ -391,59 +391,6 @@ impl LoadDescription {
         ];
         let differ = same.iter().filter(|(_, same)| !same);
         differ.map(|(what, _)| format!("{what} differs")).collect()
-    }
-
-    /// In what this share does not fit another one of the same load.
-    pub fn share_differences(&self, begun: &LoadDescription) -> Vec<String> {
-        let (Some(share), Some(other)) = (&self.share, &begun.share) else { return Vec::new() };
-        let mut found = Vec::new();
-        if !self.table.eq_ignore_ascii_case(&begun.table) {
-            found.push(format!("it goes into {}, and that into {}", self.table, begun.table));
-        }
-        if share.of.count != other.of.count {
-            found.push(format!("{} shares, and {} there", share.of.count, other.of.count));
-            return found;
-        }
-        found.extend(share.plan.differences(&other.plan));
-        found.extend(self.rows.differences(&begun.rows));
-        found.extend(self.other_rows(begun));
-        found
-    }
-
-    /// Compares this share with one that was begun, if both are of the same load; the load began when its first share did.
-    ///
-    /// # Errors
-    /// `Refused` with what differs.
-    pub fn fit_share(&mut self, begun: &LoadDescription) -> Result<()> {
-        let (Some(share), Some(other)) = (&self.share, &begun.share) else { return Ok(()) };
-        if share.of.load != other.of.load {
-            return Ok(());
-        }
-        let found = self.share_differences(begun);
-        if !found.is_empty() {
-            return Err(Error::Refused(format!(
-                "share {} of load {} does not fit share {}, which was begun before: {} (give all shares the same inputs and \
-                 flags, or drop the load with coload loads --abort {1})",
-                share.shown(),
-                share.of.load,
-                other.shown(),
-                found.join("; ")
-            )));
-        }
-        if let (Some(ours), Some(theirs)) = (&mut self.began_us, begun.began_us) {
-            *ours = theirs.min(*ours);
-        }
-        Ok(())
-    }
-
-    /// Whether this is the same attempt at a share as `begun`: it reads the same, in the same chunks.
-    pub fn is_same_share(&self, begun: &LoadDescription) -> bool {
-        self.share == begun.share
-            && self.inputs == begun.inputs
-            && self.chunk_bytes == begun.chunk_bytes
-            && self.fragments_per_partition == begun.fragments_per_partition
-            && self.dictionaries == begun.dictionaries
-            && self.rows.by_input == begun.rows.by_input
     }
 }
 

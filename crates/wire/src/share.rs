@@ -5,10 +5,12 @@ use std::ops::Range;
 use coload_store::{
     FinishedShare, INPUTS_KEPT_MAX, LoadId, LoadTarget, ShareOf, ShareSegment, SharesAre, SplitSpan,
 };
-use coload_types::bytes::{ByteReader, put_varint};
+use coload_types::bytes::{ByteReader, checksum, put_varint};
 use coload_types::{Error, Result};
 
 use crate::description::LoadDescription;
+use crate::dialect::put_dialect;
+use crate::rows::RowSource;
 
 /// Most shares of a load.
 pub const SHARES_MAX: u32 = 1 << 16;
@@ -188,6 +190,71 @@ pub struct ShareCounts {
 }
 
 impl LoadDescription {
+    /// In what this share does not fit another one of the same load.
+    pub fn share_differences(&self, begun: &LoadDescription) -> Vec<String> {
+        let (Some(share), Some(other)) = (&self.share, &begun.share) else { return Vec::new() };
+        let mut found = Vec::new();
+        if !self.table.eq_ignore_ascii_case(&begun.table) {
+            found.push(format!("it goes into {}, and that into {}", self.table, begun.table));
+        }
+        if share.of.count != other.of.count {
+            found.push(format!("{} shares, and {} there", share.of.count, other.of.count));
+            return found;
+        }
+        found.extend(share.plan.differences(&other.plan));
+        found.extend(self.rows.differences(&begun.rows));
+        found.extend(self.other_rows(begun));
+        found
+    }
+
+    /// Compares this share with one that was begun, if both are of the same load; the load began when its first share did.
+    ///
+    /// # Errors
+    /// `Refused` with what differs.
+    pub fn fit_share(&mut self, begun: &LoadDescription) -> Result<()> {
+        let (Some(share), Some(other)) = (&self.share, &begun.share) else { return Ok(()) };
+        if share.of.load != other.of.load {
+            return Ok(());
+        }
+        let found = self.share_differences(begun);
+        if !found.is_empty() {
+            return Err(Error::Refused(format!(
+                "share {} of load {} does not fit share {}, which was begun before: {} (give all shares the same inputs and \
+                 flags, or drop the load with coload loads --abort {1})",
+                share.shown(),
+                share.of.load,
+                other.shown(),
+                found.join("; ")
+            )));
+        }
+        if let (Some(ours), Some(theirs)) = (&mut self.began_us, begun.began_us) {
+            *ours = theirs.min(*ours);
+        }
+        Ok(())
+    }
+
+    /// Whether this is the same attempt at a share as `begun`: it reads the same, in the same chunks.
+    pub fn is_same_share(&self, begun: &LoadDescription) -> bool {
+        self.share == begun.share
+            && self.inputs == begun.inputs
+            && self.chunk_bytes == begun.chunk_bytes
+            && self.fragments_per_partition == begun.fragments_per_partition
+            && self.dictionaries == begun.dictionaries
+            && self.rows.by_input == begun.rows.by_input
+    }
+
+    /// A hash of what all shares of a load have in common.
+    fn plan_hash(&self, share: &Share) -> u64 {
+        let mut bytes = Vec::new();
+        let none = Share { of: ShareOf { number: 1, ..share.of }, parts: Vec::new(), ..*share };
+        none.put(&mut bytes);
+        put_dialect(&mut bytes, &self.dialect);
+        // Which inputs a share has is its own.
+        RowSource { by_input: None, ..self.rows.clone() }.put(&mut bytes);
+        bytes.extend(format!("{:?}", self.max_rejects).into_bytes());
+        checksum(&bytes)
+    }
+
     /// What is kept of this share when it is complete; `end` says where the last record of an input ends, by its number
     /// in the share.
     ///
@@ -219,6 +286,7 @@ impl LoadDescription {
         let ShareCounts { started_us, rows, rejects, bytes } = counts;
         Ok(FinishedShare {
             of: share.of,
+            plan: self.plan_hash(share),
             target,
             started_us,
             rows,

@@ -1,7 +1,7 @@
 //! What is kept of a complete share, as bytes.
 //!
 //! ```text
-//!   load 16  number  count  mode 1  CREATE TABLE  started 8  rows  rejects  bytes
+//!   load 16  number  count  plan 8  mode 1  CREATE TABLE  started 8  rows  rejects  bytes
 //!   inputs: count, names kept   segments: name, rows, bytes, seal 8   spans: input, from, to, start, end
 //! ```
 
@@ -42,6 +42,8 @@ pub struct ShareSegment {
 pub struct FinishedShare {
     /// Which share it is.
     pub of: ShareOf,
+    /// Hash of what all shares of the load have in common: what was planned, and how it is read.
+    pub plan: u64,
     /// Where the load goes.
     pub target: LoadTarget,
     /// When the share began, microseconds since the epoch.
@@ -72,6 +74,7 @@ impl FinishedShare {
         let mut out = self.of.load.as_u128().to_le_bytes().to_vec();
         put_varint(&mut out, self.of.number.into());
         put_varint(&mut out, self.of.count.into());
+        out.extend(self.plan.to_le_bytes());
         out.push(match self.target.mode {
             LoadMode::Append => 0,
             LoadMode::Replace => 1,
@@ -113,6 +116,7 @@ impl FinishedShare {
             number: reader.varint_u32()?,
             count: reader.varint_u32()?,
         };
+        let plan = reader.u64()?;
         let mode = match reader.u8()? {
             0 => LoadMode::Append,
             1 => LoadMode::Replace,
@@ -147,6 +151,7 @@ impl FinishedShare {
         let target = LoadTarget { name, schema, mode };
         Ok(FinishedShare {
             of,
+            plan,
             target,
             started_us,
             rows,

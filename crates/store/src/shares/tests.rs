@@ -15,6 +15,7 @@ fn target() -> LoadTarget {
 fn share(number: u32, count: u32) -> FinishedShare {
     FinishedShare {
         of: ShareOf { load: LoadId::from_u128(77), number, count },
+        plan: 5,
         target: target(),
         started_us: -4,
         rows: 0,
@@ -67,6 +68,20 @@ fn shares_are_published_together_and_once() {
     finish(&store, &all[1]);
     assert!(matches!(publish(&store, &all[1]).unwrap(), SharesAre::Known(_)));
     assert!(store.list_journals().unwrap().is_empty());
+}
+
+/// Two that begin at the same time do not see each other.
+#[test]
+fn shares_of_different_plans_are_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create_or_open(folder.path().join("s")).unwrap();
+    let (mut first, mut second) = (share(1, 2), share(2, 2));
+    (first.spans[0].input, second.plan) = (1, 6);
+    finish(&store, &first);
+    finish(&store, &second);
+    let refused = publish(&store, &second).unwrap_err().to_string();
+    assert!(refused.contains("shares 1 and 2") && refused.contains("--abort"), "{refused}");
+    assert!(store.snapshot().unwrap().table("t").is_none());
 }
 
 #[test]
