@@ -135,12 +135,12 @@ pub struct ManArgs {
 #[derive(Debug, Args)]
 pub struct LoadArgs {
     /// Files, globs such as 'data/*.csv', members as archive.zip!name, objects such as s3://bucket/key, 's3://bucket/*.csv',
-    /// gs://..., az://... and https://host/path, a table of a database as postgres://host/database/table or mysql://..., or - for
+    /// gs://..., az://... and https://host/path, a table of a database as postgres://host/database/table, mysql://... or sqlserver://..., or - for
     /// standard input
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<String>,
     /// Directory of the store, made if absent; or a server: coload://[user@]host[:port][/table]; or a
-    /// database: postgres://[user@]host[:port]/database, mysql://...; or Parquet files: parquet:DIR
+    /// database: postgres://[user@]host[:port]/database, mysql://..., sqlserver://...; or Parquet files: parquet:DIR
     #[arg(long, value_name = "TARGET")]
     pub into: PathBuf,
     /// Where objects are.
@@ -271,7 +271,7 @@ pub struct LoadsArgs {
 /// Flags and arguments of `coload tune`.
 #[derive(Debug, Args)]
 pub struct TuneArgs {
-    /// The database in which it is measured: postgres://[user@]host[:port]/database, mysql://...
+    /// The database in which it is measured: postgres://[user@]host[:port]/database, mysql://..., sqlserver://...
     #[arg(value_name = "URL")]
     pub url: String,
     /// File for what was measured [default: one for the server, in ~/.config/coload/tuning, which loads into it find]

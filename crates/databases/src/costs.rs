@@ -110,14 +110,17 @@ impl Method {
     pub fn trips(self) -> f64 {
         match self {
             // The server says that it takes rows, and then that it has them.
-            Method::CopyText | Method::CopyBinary | Method::LoadData => 2.0,
+            _ if self.is_bulk() => 2.0,
             _ => 1.0,
         }
     }
 
     /// Whether all rows of a chunk are one statement.
     pub fn is_bulk(self) -> bool {
-        matches!(self, Method::CopyText | Method::CopyBinary | Method::LoadData)
+        matches!(
+            self,
+            Method::CopyText | Method::CopyBinary | Method::LoadData | Method::InsertBulk
+        )
     }
 }
 

@@ -22,6 +22,7 @@ use crate::mysql::Mysql;
 use crate::names::TableName;
 use crate::options::{DatabaseOptions, Guarantee};
 use crate::postgres::Postgres;
+use crate::sqlserver::SqlServer;
 use crate::staging::{Facts, Route, drop_table, remove_dead};
 use crate::trial::micros;
 
@@ -66,6 +67,7 @@ pub fn engine_of_url(url: &str) -> Result<Arc<dyn Engine>> {
     match url.split_once("://") {
         Some(("postgres" | "postgresql", _)) => Ok(Arc::new(Postgres::new(url)?)),
         Some(("mysql" | "mariadb", _)) => Ok(Arc::new(Mysql::new(url)?)),
+        Some(("sqlserver" | "mssql", _)) => Ok(Arc::new(SqlServer::new(url)?)),
         _ => Err(Error::Invalid("not the URL of a database".into())),
     }
 }

@@ -93,11 +93,39 @@ pub trait Engine: Debug + Send + Sync {
     /// The statements that put a savepoint `coload_rows` in place of the one that is open.
     fn renew_savepoint_sql(&self) -> &'static str;
 
+    /// The statement that puts that savepoint.
+    fn savepoint_sql(&self) -> &'static str {
+        "SAVEPOINT coload_rows"
+    }
+
+    /// The statements that undo what was done since, and leave it open.
+    fn undo_savepoint_sql(&self) -> &'static str {
+        "ROLLBACK TO SAVEPOINT coload_rows"
+    }
+
+    /// The statement that forgets it, where there is one.
+    fn release_savepoint_sql(&self) -> Option<&'static str> {
+        Some("RELEASE SAVEPOINT coload_rows")
+    }
+
+    /// The statement that undoes the transaction, if the server has not done so by itself.
+    fn rollback_sql(&self) -> &'static str {
+        "ROLLBACK"
+    }
+
+    /// How a statement begins that makes a table, if it is not there where the engine can say so; its name follows.
+    fn create_missing_sql(&self) -> &'static str {
+        "CREATE TABLE IF NOT EXISTS"
+    }
+
     /// The statement that takes all rows out of a table, within a transaction.
     fn empty_sql(&self, table: &TableName) -> String;
 
-    /// The statement that makes a table as another is, with its rules and indexes.
-    fn like_sql(&self, new: &TableName, like: &TableName) -> String;
+    /// Makes a table as another is, with its rules and indexes.
+    ///
+    /// # Errors
+    /// What the server says.
+    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()>;
 
     /// The statement that gives a table another name, in the same schema.
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String;

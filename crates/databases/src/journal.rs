@@ -68,8 +68,9 @@ impl Journal {
         let [key, whole, text, moment] = engine.journal_types();
         let quotes = engine.quotes();
         let sql = format!(
-            "CREATE TABLE IF NOT EXISTS {} (load_id {key} NOT NULL, chunk {whole} NOT NULL, table_name {text} NOT NULL, \
+            "{} {} (load_id {key} NOT NULL, chunk {whole} NOT NULL, table_name {text} NOT NULL, \
              row_count {whole} NOT NULL, note {text} NOT NULL, committed_at {moment}, PRIMARY KEY (load_id, chunk))",
+            engine.create_missing_sql(),
             quotes.table(&self.table)
         );
         match on.run(&sql, &[]) {

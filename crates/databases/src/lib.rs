@@ -1,4 +1,4 @@
-//! Loads into databases: PostgreSQL, MySQL and MariaDB.
+//! Loads into databases: PostgreSQL, MySQL and MariaDB, SQL Server.
 //!
 //! ```text
 //!   pipeline: fragment -> rows in the engine's form -> queue -> connections -> table, or one beside it
@@ -29,9 +29,11 @@ mod read;
 mod refusals;
 mod row_maker;
 mod sender;
+mod sqlserver;
 mod staging;
 mod steering;
 mod target;
+mod tls;
 mod trial;
 mod tune;
 mod url;

@@ -149,8 +149,10 @@ impl Engine for Mysql {
         format!("DELETE FROM {}", self.quotes().table(table))
     }
 
-    fn like_sql(&self, new: &TableName, like: &TableName) -> String {
-        format!("CREATE TABLE {} LIKE {}", self.quotes().table(new), self.quotes().table(like))
+    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()> {
+        let quotes = self.quotes();
+        on.run(&format!("CREATE TABLE {} LIKE {}", quotes.table(new), quotes.table(like)), &[])
+            .map(drop)
     }
 
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String {

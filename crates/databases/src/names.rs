@@ -74,16 +74,18 @@ pub struct Quotes(pub char);
 impl Quotes {
     /// A name in quotes.
     pub fn name(self, name: &str) -> String {
-        let Quotes(quote) = self;
+        let Quotes(open) = self;
+        // Of brackets only the one that closes would end the name.
+        let close = if open == '[' { ']' } else { open };
         let mut quoted = String::with_capacity(name.len() + 2);
-        quoted.push(quote);
+        quoted.push(open);
         for c in name.chars() {
             quoted.push(c);
-            if c == quote {
+            if c == close {
                 quoted.push(c);
             }
         }
-        quoted.push(quote);
+        quoted.push(close);
         quoted
     }
 
@@ -121,6 +123,7 @@ mod tests {
     fn no_name_leaves_its_quotes() {
         assert_eq!(Quotes('"').name("a\"; DROP TABLE b; --"), "\"a\"\"; DROP TABLE b; --\"");
         assert_eq!(Quotes('`').name("a`b\"c"), "`a``b\"c`");
+        assert_eq!(Quotes('[').name("a]; DROP [b]"), "[a]]; DROP [b]]]");
         let table = TableName::parse("s.\"T x\"").expect("a name");
         assert_eq!(Quotes('"').table(&table), "\"s\".\"T x\"");
     }

@@ -23,11 +23,13 @@ pub enum Method {
     CopyBinary,
     /// LOAD DATA LOCAL INFILE of bytes in memory (MySQL, MariaDB).
     LoadData,
+    /// INSERT BULK of the protocol (SQL Server).
+    InsertBulk,
 }
 
 impl Method {
     /// All methods.
-    pub const ALL: [Method; 8] = [
+    pub const ALL: [Method; 9] = [
         Method::InsertAutocommit,
         Method::Insert,
         Method::Prepared,
@@ -36,6 +38,7 @@ impl Method {
         Method::CopyText,
         Method::CopyBinary,
         Method::LoadData,
+        Method::InsertBulk,
     ];
 
     /// Name, as `--method` has it.
@@ -56,6 +59,7 @@ impl Method {
             Method::CopyText => ("copy-text", "COPY in the format text (PostgreSQL)"),
             Method::CopyBinary => ("copy-binary", "COPY in the format binary (PostgreSQL)"),
             Method::LoadData => ("load-data", "LOAD DATA LOCAL INFILE from memory (MySQL)"),
+            Method::InsertBulk => ("insert-bulk", "INSERT BULK of the protocol (SQL Server)"),
         }
     }
 

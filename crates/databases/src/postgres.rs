@@ -152,9 +152,9 @@ impl Engine for Postgres {
         format!("TRUNCATE {}", self.quotes().table(table))
     }
 
-    fn like_sql(&self, new: &TableName, like: &TableName) -> String {
-        let quotes = self.quotes();
-        format!("CREATE TABLE {} (LIKE {} INCLUDING ALL)", quotes.table(new), quotes.table(like))
+    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()> {
+        let (new, like) = (self.quotes().table(new), self.quotes().table(like));
+        on.run(&format!("CREATE TABLE {new} (LIKE {like} INCLUDING ALL)"), &[]).map(drop)
     }
 
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String {

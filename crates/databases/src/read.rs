@@ -53,6 +53,11 @@ pub struct ReadOptions {
 }
 
 impl DatabaseRows {
+    /// What is to be said of the rows before they are read.
+    pub fn notes(&self) -> Vec<String> {
+        self.source.notes()
+    }
+
     /// Connects, and finds the fields of what a URL names: `.../database/table`, or `.../database` with a query.
     ///
     /// # Errors

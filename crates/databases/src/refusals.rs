@@ -122,8 +122,10 @@ pub fn send_but_refused(
             }
         }
     }
-    if sending.has_savepoint {
-        sending.on.run("RELEASE SAVEPOINT coload_rows", &[])?;
+    if sending.has_savepoint
+        && let Some(sql) = engine.release_savepoint_sql()
+    {
+        sending.on.run(sql, &[])?;
     }
     Ok(refused)
 }
@@ -152,7 +154,7 @@ impl Sending<'_> {
         };
         let whole = begin.is_some();
         if !whole && !self.has_savepoint {
-            self.on.run("SAVEPOINT coload_rows", &[])?;
+            self.on.run(self.engine.savepoint_sql(), &[])?;
             self.has_savepoint = true;
         }
         match self.on.send(self.table, self.rows, range) {
@@ -166,11 +168,11 @@ impl Sending<'_> {
             }
             Err(refusal @ Refusal::Row { .. }) => {
                 if let Some(begin) = begin {
-                    self.on.run("ROLLBACK", &[])?;
+                    self.on.run(self.engine.rollback_sql(), &[])?;
                     self.on.run(begin, &[])?;
                 } else {
                     // It stays open.
-                    self.on.run("ROLLBACK TO SAVEPOINT coload_rows", &[])?;
+                    self.on.run(self.engine.undo_savepoint_sql(), &[])?;
                 }
                 Err(refusal)
             }

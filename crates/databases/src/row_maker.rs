@@ -10,6 +10,44 @@ use coload_types::{Error, Plain, Result, Values};
 pub trait CellForm {
     /// Appends the cell of a value.
     fn put(&self, values: &Values, row: usize, out: &mut Vec<u8>);
+
+    /// A cell that is NULL, if it is another one than that of the frame.
+    fn null(&self) -> Option<&'static [u8]> {
+        None
+    }
+
+    /// Whether there are values that the column does not hold, and the server would not refuse.
+    fn may_refuse(&self) -> bool {
+        false
+    }
+
+    /// Why the column does not hold a value, and the value as text.
+    fn why_not(&self, _values: &Values, _row: usize) -> Option<(&'static str, Vec<u8>)> {
+        None
+    }
+}
+
+/// What a row begins with, in place of its cells, that has a value which its column does not hold: a byte with which no row
+/// of such a form begins.
+const REFUSED: u8 = 0;
+
+/// Appends a row that is not sent: the number of the column, why, and the value.
+fn put_refused(column: usize, (why, value): &(&str, Vec<u8>), out: &mut Vec<u8>) {
+    out.push(REFUSED);
+    out.extend_from_slice(&(column as u32).to_le_bytes());
+    out.extend_from_slice(&(why.len() as u32).to_le_bytes());
+    out.extend_from_slice(why.as_bytes());
+    out.extend_from_slice(value);
+}
+
+/// Column, reason and value of a row that is not to be sent; `None` for a row that is.
+pub fn refused(row: &[u8]) -> Option<(usize, String, String)> {
+    let (&[REFUSED], rest) = row.split_first_chunk()? else { return None };
+    let (column, rest) = rest.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let (why, value) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some((u32::from_le_bytes(*column) as usize, text(why), text(value)))
 }
 
 /// What stands around cells.
@@ -46,12 +84,25 @@ pub fn make_rows<F: CellForm>(
         return Err(Error::Corrupt(format!("{} columns of {}", columns.len(), forms.len())));
     }
     let pairs = forms.iter().zip(columns);
-    let sources: Vec<Source<'_, F>> =
-        pairs.map(|(form, column)| Source::new(form, column, frame.null)).collect();
+    let sources: Vec<Source<'_, F>> = pairs
+        .map(|(form, column)| Source::new(form, column, form.null().unwrap_or(frame.null)))
+        .collect();
     let measured = rows.min(ROWS_MEASURED);
     let mut bytes = Vec::with_capacity(measured * (2 + CELL_BYTES * sources.len()) + SHORT_BYTES);
     let mut ends = Vec::with_capacity(rows);
+    let checks: Vec<(usize, Checks<'_, F>)> = forms
+        .iter()
+        .zip(columns)
+        .enumerate()
+        .filter_map(|(number, (form, column))| Some((number, Checks::new(form, column)?)))
+        .collect();
     for row in 0..rows {
+        let wrong = checks.iter().find_map(|(number, check)| Some((number, check.why_not(row)?)));
+        if let Some((number, why)) = wrong {
+            put_refused(*number, &why, &mut bytes);
+            ends.push(bytes.len());
+            continue;
+        }
         if row == ROWS_MEASURED {
             // What the others take, so that the buffer does not grow by a copy.
             let mean = bytes.len() / row + 1;
@@ -62,12 +113,46 @@ pub fn make_rows<F: CellForm>(
             if number > 0 {
                 bytes.extend_from_slice(frame.between);
             }
-            source.put(row, frame.null, &mut bytes);
+            source.put(row, forms[number].null().unwrap_or(frame.null), &mut bytes);
         }
         bytes.extend_from_slice(frame.end);
         ends.push(bytes.len());
     }
     Ok(RowBytes { bytes, ends })
+}
+
+/// What tells whether a column holds its values.
+enum Checks<'a, F> {
+    /// What is wrong with the value of each code, if anything is.
+    Coded { codes: &'a [u16], wrong: Vec<Option<(&'static str, Vec<u8>)>> },
+    /// Each value is asked for.
+    Plain { form: &'a F, plain: &'a Plain },
+}
+
+impl<'a, F: CellForm> Checks<'a, F> {
+    /// `None` where nothing can be wrong, or nothing is.
+    fn new(form: &'a F, column: &CheckedColumn<'a>) -> Option<Self> {
+        if !form.may_refuse() {
+            return None;
+        }
+        match *column {
+            CheckedColumn::Plain(plain) => Some(Checks::Plain { form, plain }),
+            CheckedColumn::Coded { codes, values } => {
+                let wrong: Vec<_> =
+                    (0..values.len()).map(|code| form.why_not(values, code)).collect();
+                let is_any = wrong.iter().any(Option::is_some);
+                is_any.then_some(Checks::Coded { codes, wrong })
+            }
+        }
+    }
+
+    fn why_not(&self, row: usize) -> Option<(&'static str, Vec<u8>)> {
+        match self {
+            Checks::Coded { codes, wrong } => wrong.get(usize::from(codes[row])).cloned().flatten(),
+            Checks::Plain { plain, .. } if plain.is_null(row) => None,
+            Checks::Plain { form, plain } => form.why_not(&plain.values, row),
+        }
+    }
 }
 
 /// What the cells of a column are made of.

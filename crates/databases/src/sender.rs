@@ -252,7 +252,7 @@ impl Sending {
             Err(error) => Err(error),
         };
         sent.map_err(|error| {
-            let is_open = in_transaction && on.run("ROLLBACK", &[]).is_ok();
+            let is_open = in_transaction && on.run(engine.rollback_sql(), &[]).is_ok();
             match error {
                 Error::Unavailable(_) if is_open => Failed::Again(error),
                 Error::Unavailable(_) => Failed::Lost(error),

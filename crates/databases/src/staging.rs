@@ -113,8 +113,8 @@ pub fn remove_dead(engine: &dyn Engine, on: &mut dyn Connection, beside: &TableN
         None => (own.to_owned(), Vec::new()),
     };
     let sql = format!(
-        "SELECT CAST(table_name AS char(64)) FROM information_schema.tables WHERE table_schema = {schema} \
-         AND LEFT(CAST(table_name AS char(64)), {}) = '{PREFIX}'",
+        "SELECT CAST(TABLE_NAME AS char(64)) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_SCHEMA = {schema} \
+         AND LEFT(CAST(TABLE_NAME AS char(64)), {}) = '{PREFIX}'",
         PREFIX.len()
     );
     for row in on.ask(&sql, &parameters)? {

@@ -207,7 +207,7 @@ impl Trial {
         if let Err(refusal) = on.send(&table, rows, 0..rows.len()) {
             if in_transaction {
                 // What it said first is what is told.
-                let _ = on.run("ROLLBACK", &[]);
+                let _ = on.run(engine.rollback_sql(), &[]);
             }
             return Err(match refusal {
                 Refusal::Failed(error) => error,

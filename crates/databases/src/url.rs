@@ -1,7 +1,8 @@
 //! URLs of databases.
 
 /// How URLs of databases begin.
-const SCHEMES: [&str; 4] = ["postgres://", "postgresql://", "mysql://", "mariadb://"];
+const SCHEMES: [&str; 6] =
+    ["postgres://", "postgresql://", "mysql://", "mariadb://", "sqlserver://", "mssql://"];
 
 /// Whether a text is the URL of a database.
 pub fn is_database_url(text: &str) -> bool {

@@ -48,6 +48,11 @@ pub trait TypedSource: Debug + Send + Sync {
         None
     }
 
+    /// What is to be said of the rows before they are read.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Cuts the rows into parts, each of about a chunk.
     ///
     /// # Errors

@@ -37,6 +37,15 @@ pub fn bound_columns(key: &[usize], predicates: &[Predicate]) -> usize {
     count
 }
 
+/// Columns of which all rows that pass predicates have one value.
+pub fn equal_columns(predicates: &[Predicate]) -> Vec<usize> {
+    let mut columns: Vec<usize> = predicates.iter().map(|predicate| predicate.column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns.retain(|column| matches!(said(*column, predicates), Some(Said::Equal(_))));
+    columns
+}
+
 /// The rows that may pass predicates; `None` for all, as these do not bind the key or the segment has no tree of it.
 ///
 /// # Errors

@@ -39,7 +39,7 @@ mod unpack;
 
 pub use column_page::{ColumnPage, NullBits};
 pub use filter::{Filter, PageFilter};
-pub use key_range::bound_columns;
+pub use key_range::{bound_columns, equal_columns};
 pub use key_table::{KeyRange, KeyTable};
 pub use lines::{Quotes, SegmentLines, Style};
 pub use mask::{BlockMask, Selection};

@@ -32,6 +32,10 @@ fn collect(filter: &Expr, schema: &Schema, out: &mut Vec<Predicate>) -> Option<(
             collect(left, schema, out)?;
             collect(right, schema, out)
         }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            out.push(either(left, right, schema)?);
+            Some(())
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let (operand, op, literal) = match (left.as_ref(), right.as_ref()) {
                 (operand, Expr::Literal(literal, _)) => (operand, *op, literal),
@@ -56,6 +60,22 @@ fn collect(filter: &Expr, schema: &Schema, out: &mut Vec<Predicate>) -> Option<(
             Some(())
         }
     }
+}
+
+/// Lists of values of one column, of which one has to hold: `a = 1 OR a IN (2, 3)`. The engine writes short lists so.
+fn either(left: &Expr, right: &Expr, schema: &Schema) -> Option<Predicate> {
+    let values_of = |side| match &tests_of(side, schema)?[..] {
+        [Predicate { column, test: Test::In(values) }] => Some((*column, values.clone())),
+        _ => None,
+    };
+    let ((column, mut values), (other, more)) = (values_of(left)?, values_of(right)?);
+    if column != other {
+        return None;
+    }
+    values.extend(more);
+    values.sort_unstable();
+    values.dedup();
+    Some(Predicate { column, test: Test::In(values) })
 }
 
 /// Filters that are one test.

@@ -26,6 +26,7 @@ mod flight;
 mod formats;
 mod functions;
 mod information_schema;
+mod key_order;
 mod lanes;
 mod literal;
 mod memory;

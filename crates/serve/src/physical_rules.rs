@@ -15,6 +15,7 @@ use datafusion::physical_plan::joins::{
 
 use crate::aggregate::aggregate_on_codes;
 use crate::equalities::hide_equalities;
+use crate::key_order::without_sort;
 use crate::memory::{fit_sort, fit_window, narrow_inputs};
 use crate::yielding::yielding;
 
@@ -27,6 +28,9 @@ const BEFORE_AGGREGATES: &str = "aggregate_statistics";
 /// rules; and a scan takes none from these.
 const FILTERS: &str = "FilterPushdown";
 
+/// The rule after which no other makes sorts.
+const AFTER_SORTS: &str = "PushdownSort";
+
 /// What stands in the place of a node, if something does.
 pub(crate) type Replaced = Option<Arc<dyn ExecutionPlan>>;
 
@@ -36,6 +40,10 @@ pub(crate) fn physical_rules(memory: usize) -> Vec<Arc<dyn PhysicalOptimizerRule
     rules.retain(|rule| !rule.name().starts_with(FILTERS));
     let at = rules.iter().position(|rule| rule.name() == BEFORE_AGGREGATES).map_or(0, |at| at + 1);
     rules.insert(at, each_node("aggregate_on_codes", |node| Ok(aggregate_on_codes(node))));
+    // Once all sorts are there, and before what asks whether the plan has what it needs.
+    let at =
+        rules.iter().position(|rule| rule.name() == AFTER_SORTS).map_or(rules.len(), |at| at + 1);
+    rules.insert(at, each_node("order_of_keys", without_sort));
     // The first: those that come later ask filters what they make equal.
     rules.insert(0, each_node("hide_equalities", hide_equalities));
     // The last: other rules look for the nodes themselves.

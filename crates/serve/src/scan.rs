@@ -32,6 +32,7 @@ use datafusion::physical_plan::{
 
 use crate::error::to_datafusion;
 use crate::filter::describe;
+use crate::key_order::KeyOrder;
 use crate::scan_stream::ScanStream;
 use crate::selectivity::selectivity;
 use crate::table::StoreTable;
@@ -51,6 +52,8 @@ pub struct StoreScanExec {
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     pages: Pages,
+    /// The order in which each partition gives its rows, and of how many runs that is made.
+    order: Option<(Arc<KeyOrder>, usize)>,
     work: Arc<OnceLock<Work>>,
 }
 
@@ -148,8 +151,79 @@ impl StoreScanExec {
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
             pages: Pages::Any,
+            order: None,
             work: Arc::default(),
         })
+    }
+
+    /// The same in the order of the table's key, which it says to the planner, once [`Self::in_runs`] has put its segments so.
+    /// NULL is said to be first in so many columns. `None` when there is no such order that can be said, or a number of rows is
+    /// enough.
+    ///
+    /// # Errors
+    /// When the planner cannot say it.
+    pub fn in_key_order(&self, nulls_first: usize) -> Result<Option<Self>> {
+        let order = KeyOrder::of(&self.table, &self.projection, &self.predicates);
+        let Some(order) = order.filter(|_| self.limit.is_none()) else { return Ok(None) };
+        let entries = &self.table.entry().segments;
+        let of_scan: Vec<_> = self.segments.iter().map(|index| &entries[*index]).collect();
+        if nulls_first > order.without_nulls(&of_scan) {
+            return Ok(None);
+        }
+        let mut properties = self.properties.as_ref().clone();
+        let said = order.properties(self.schema(), &self.projection, nulls_first)?;
+        properties.set_eq_properties(said);
+        Ok(Some(StoreScanExec {
+            properties: Arc::new(properties),
+            order: Some((Arc::new(order), 1)),
+            work: Arc::default(),
+            ..self.clone()
+        }))
+    }
+
+    /// A scan in the order of the key with its segments in that order; of several runs each is a partition. `None` when there are
+    /// too many.
+    ///
+    /// # Errors
+    /// `Corrupt` when a segment is damaged.
+    pub fn in_runs(&self) -> StoreResult<Option<Self>> {
+        let Some((order, _)) = &self.order else { return Ok(None) };
+        let Some(runs) = order.runs(&self.table, &self.segments)? else { return Ok(None) };
+        let mut properties = self.properties.as_ref().clone();
+        let mut pages = Pages::Any;
+        if runs.len() > 1 {
+            pages = Pages::Own(self.run_pages(&runs)?.into());
+            properties.partitioning = Partitioning::UnknownPartitioning(runs.len());
+        }
+        Ok(Some(StoreScanExec {
+            segments: runs.concat().into(),
+            properties: Arc::new(properties),
+            pages,
+            order: Some((Arc::clone(order), runs.len().max(1))),
+            work: Arc::default(),
+            ..self.clone()
+        }))
+    }
+
+    /// The pages of each run, among those of all one after the other.
+    fn run_pages(&self, runs: &[Vec<usize>]) -> StoreResult<Vec<Stretch>> {
+        let (entry, snapshot) = (self.table.entry(), self.table.snapshot());
+        let mut start = 0;
+        let mut pages = Vec::with_capacity(runs.len());
+        for run in runs {
+            let mut end = start;
+            for index in run {
+                end += snapshot.segment(entry, &entry.segments[*index])?.page_rows().len();
+            }
+            pages.push(Stretch { pages: start..end, blocks: 0..usize::MAX });
+            start = end;
+        }
+        Ok(pages)
+    }
+
+    /// Whether the partitions of [`Self::by_pages`] are in the order of the key, one after the other.
+    pub fn is_one_run(&self) -> bool {
+        self.order.as_ref().is_some_and(|(_, runs)| *runs == 1)
     }
 
     /// The same with partitions that have pages of their own: one after the other they are the rows in the table's order.
@@ -158,7 +232,8 @@ impl StoreScanExec {
     /// # Errors
     /// `Corrupt` when a segment is damaged.
     pub fn by_pages(&self) -> StoreResult<Option<Self>> {
-        if self.limit.is_some() {
+        let is_merged = self.order.is_some() && !self.is_one_run();
+        if self.limit.is_some() || is_merged {
             return Ok(None);
         }
         let segments = self.open_segments()?;
@@ -301,6 +376,13 @@ impl DisplayAs for StoreScanExec {
             if bound > 0 {
                 let names: Vec<&str> = key.columns()[..bound].iter().map(name).collect();
                 parts.push(format!("rows_by_key=[{}]", names.join(", ")));
+            }
+        }
+        if let Some((order, runs)) = &self.order {
+            let names: Vec<&str> = order.columns().map(|column| name(&column)).collect();
+            parts.push(format!("order=[{}]", names.join(", ")));
+            if *runs > 1 {
+                parts.push(format!("runs={runs}"));
             }
         }
         if let Some(limit) = self.limit {

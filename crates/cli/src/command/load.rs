@@ -89,7 +89,7 @@ impl Attendant for Person {
 type LoadInto = fn(&Call<'_>, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
 
 /// Destinations that `--into` tells by how it begins. Anything else is the directory of a store.
-const DESTINATIONS: [(&str, LoadInto); 7] = [
+const DESTINATIONS: [(&str, LoadInto); 9] = [
     ("coload://", load_remote::load_into),
     ("coloads://", load_remote::load_into),
     ("parquet:", load_parquet::load_into),
@@ -97,6 +97,8 @@ const DESTINATIONS: [(&str, LoadInto); 7] = [
     ("postgresql://", load_database::load_into),
     ("mysql://", load_database::load_into),
     ("mariadb://", load_database::load_into),
+    ("sqlserver://", load_database::load_into),
+    ("mssql://", load_database::load_into),
 ];
 
 /// Loads, and prints the report.
@@ -291,7 +293,9 @@ fn origin_of(args: &LoadArgs) -> Done<Origin> {
     match (args.inputs.as_slice(), &query) {
         ([url], _) if is_database_url(url) => {
             let options = ReadOptions { query, connections: args.remote.connections };
-            Ok(Origin::Rows(DatabaseRows::open(url, &options)?.into()))
+            let rows = DatabaseRows::open(url, &options)?;
+            rows.notes().iter().for_each(|note| say(&format!("{}: {note}", rows.input.name)));
+            Ok(Origin::Rows(rows.into()))
         }
         (inputs, _) if inputs.iter().any(|input| is_database_url(input)) => {
             refuse("rows of a database are loaded alone: give one URL, and no other input")

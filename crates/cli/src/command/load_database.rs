@@ -1,4 +1,4 @@
-//! `coload load --into postgres://...` and `mysql://...`.
+//! `coload load --into postgres://...`, `mysql://...` and `sqlserver://...`.
 
 use std::ffi::OsStr;
 

@@ -1,4 +1,5 @@
-//! Loads into real servers of PostgreSQL and MariaDB, which the tests start on ports of their own, and end.
+//! Loads into real servers of PostgreSQL and MariaDB, which the tests start on ports of their own, and end; and into SQL Server,
+//! or a small server of its protocol.
 //!
 //! The packages of Debian are installed if they are missing, which needs root. Values are read back by the servers' own
 //! clients.
@@ -6,9 +7,14 @@
 
 mod choices;
 mod dal;
+#[path = "../it/drivers.rs"]
+mod drivers;
 mod kills;
 mod mariadb;
 mod out;
 mod postgres;
 mod rows;
 mod servers;
+mod sqlserver;
+mod sqlserver_out;
+mod tds_server;

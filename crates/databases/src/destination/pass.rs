@@ -127,7 +127,7 @@ fn make_table(
             (staging, columns)
         }
         Route::Beside { staging, switch: Switch::Move { .. } } => {
-            control.run(&engine.like_sql(&staging, &database.table), &[])?;
+            engine.make_like(control, &staging, &database.table)?;
             (staging, columns)
         }
         Route::Chunks { makes } => {

@@ -1,7 +1,8 @@
 //! Plans whose partitions, one after the other, are the rows of a table in its order.
 //!
 //! A scan gives its pages to whichever partition is free, and what merges the partitions takes what comes first. Where a plan
-//! only leaves rows out and computes columns, each partition can have pages of its own.
+//! only leaves rows out and computes columns, each partition can have pages of its own; also where what merges them would keep the
+//! order of the table's key, and this is that of the pages.
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 use crate::error::from_datafusion;
 use crate::scan::StoreScanExec;
@@ -26,6 +28,10 @@ pub(crate) fn in_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn E
     if let Some(scan) = plan.downcast_ref::<StoreScanExec>() {
         return Ok(scan.by_pages()?.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
     }
+    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        let rows = if merge.fetch().is_none() { in_order(merge.input())? } else { None };
+        return Ok(rows.filter(is_one_run));
+    }
     // A limit, here as that of a filter, is one of all rows.
     let [input] = plan.children()[..] else { return Ok(None) };
     if !passes_rows_on(plan) || plan.fetch().is_some() {
@@ -37,6 +43,15 @@ pub(crate) fn in_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn E
     }
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     Arc::clone(plan).replace_children(vec![input], options).map(Some).map_err(from_datafusion)
+}
+
+/// Whether partitions of pages are in the order of a key, which is that of what merged them.
+fn is_one_run(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match (plan.downcast_ref::<StoreScanExec>(), &plan.children()[..]) {
+        (Some(scan), _) => scan.is_one_run(),
+        (None, [input]) => is_one_run(input),
+        (None, _) => false,
+    }
 }
 
 fn passes_rows_on(plan: &Arc<dyn ExecutionPlan>) -> bool {

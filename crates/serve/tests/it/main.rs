@@ -10,6 +10,7 @@ mod flight;
 mod limits;
 mod memory;
 mod names;
+mod ordered;
 mod postgres;
 mod slt;
 mod sql;
