@@ -4,8 +4,9 @@ use coload::{
     Destination, Error, Hooks, Inputs, LoadReport, LoadRequest, Origin, PlanRequest, Resources,
     Result,
 };
+use coload_input::SheetChoice;
 use coload_load::{FoundInputs, SharedLoad, SplitRules, plan_splits, worker_of_name};
-use coload_source::{PlaceOptions, SheetChoice, expand_inputs_where, expand_inputs_with};
+use coload_source::{PlaceOptions, expand_inputs_where, expand_inputs_with};
 
 use crate::args::LoadArgs;
 
