@@ -90,3 +90,4 @@ class LoadOptions(TypedDict, total=False):
     run_space: str
     count_distinct: bool
     on_conflict: str
+    delete_where: str

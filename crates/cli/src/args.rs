@@ -176,6 +176,10 @@ pub struct LoadArgs {
     /// of a column does [default: error]
     #[arg(long, value_name = "error|ignore|replace|newest:COLUMN", value_parser = ConflictRule::parse)]
     pub on_conflict: Option<ConflictRule>,
+    /// What records have that delete: those with this value in this column are no rows, and the row of the table with their key goes;
+    /// of records with one key the last is chosen, or what --on-conflict newest:COLUMN says
+    #[arg(long, value_name = "COLUMN=VALUE")]
+    pub delete_where: Option<String>,
     /// Columns whose order the rows of a table are kept in that is made
     #[arg(long, value_name = "COLUMN,..", value_delimiter = ',')]
     pub cluster_by: Vec<String>,

@@ -67,6 +67,8 @@ pub struct PlanRequest {
     pub mode: LoadMode,
     /// What happens to keys of a PRIMARY KEY that are there already.
     pub on_conflict: ConflictRule,
+    /// COLUMN=VALUE of records that are no rows and take those with their keys away.
+    pub delete_where: Option<String>,
     /// Bytes of the first input that are looked at; more than it has is all of it.
     pub sample_bytes: usize,
 }
@@ -115,6 +117,7 @@ impl PlanRequest {
             select: None,
             mode: LoadMode::Append,
             on_conflict: ConflictRule::Error,
+            delete_where: None,
             sample_bytes: SAMPLE_BYTES,
         }
     }
@@ -313,7 +316,27 @@ pub fn plan_with(
     load.inferred = (inferred && !sniffed.forms.is_empty()).then_some(sniffed.forms);
     set_key(&mut load, request)?;
     load.on_conflict = request.on_conflict.in_table(&load.table, &load.schema)?;
+    let delete_where = request.delete_where.as_deref();
+    load.delete_where = delete_where.map(|text| deletes(text, &load)).transpose()?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
+}
+
+/// Reads COLUMN=VALUE of records that delete.
+fn deletes(text: &str, load: &LoadRequest) -> Result<(usize, String)> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err(Error::Invalid(format!("--delete-where {text:?} is not COLUMN=VALUE")));
+    };
+    match load.schema.position(name.trim()) {
+        Some(column) => Ok((column, value.to_owned())),
+        None => {
+            let names: Vec<&str> = load.schema.columns().iter().map(|c| c.name.as_str()).collect();
+            Err(Error::Invalid(format!(
+                "--delete-where {text}: table {} has no such column (it has {})",
+                load.table,
+                names.join(", ")
+            )))
+        }
+    }
 }
 
 /// Refuses what says where values of JSON are of other inputs.

@@ -8,7 +8,7 @@ mod tables;
 
 use std::fmt::Write;
 
-use coload::{DryRun, LoadReport, Merged, WrittenFiles};
+use coload::{DryRun, KeyCounts, LoadReport, Merged, WrittenFiles};
 
 use crate::size::{show_bytes, show_count};
 use coload_wire::{SharesDone, show_numbers};
@@ -220,8 +220,8 @@ fn sorted(report: &LoadReport) -> String {
 
 /// What became of rows whose keys were there already; nothing if all were new.
 fn keys(report: &LoadReport) -> String {
-    let Some(keys) = report.keys.filter(|keys| keys.replaced + keys.ignored + keys.twice > 0)
-    else {
+    let is_told = |keys: &KeyCounts| keys.replaced + keys.ignored + keys.twice + keys.deleting > 0;
+    let Some(keys) = report.keys.filter(is_told) else {
         return String::new();
     };
     let mut out = format!(
@@ -232,6 +232,8 @@ fn keys(report: &LoadReport) -> String {
     let left_out = [
         (keys.ignored, "were left out for one of the table"),
         (keys.twice, "gave way to another record"),
+        (keys.deleting, "say that their keys go"),
+        (keys.deleted, "rows of the table went by these"),
     ];
     for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
         // Writing to a String cannot fail.

@@ -231,7 +231,7 @@ impl Account {
             return Ok(());
         };
         let start = self.skipped(file);
-        let at = first_record_at(request, file, start)?;
+        let at = first_record_at(request, file, start, None)?;
         if at.byte != start {
             let place = Place { file: self.inputs.name(file), line: 0, byte: start, field: 0 };
             let text = format!("no record starts here; the first behind it is at byte {}", at.byte);

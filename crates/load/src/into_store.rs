@@ -117,6 +117,9 @@ pub fn write_once<'a>(
     let mut dir = store.begin_load(target(load.request))?;
     // Looked at before the inputs are read, too.
     dir.set_on_conflict(load.request.on_conflict)?;
+    if let Some(delete_where) = load.request.delete_where()? {
+        dir.set_delete_where(delete_where)?;
+    }
     if dir.key().is_none() {
         load.resources.refuse_spaces(&format!("table {} has no key", load.request.table))?;
     }
@@ -136,6 +139,9 @@ pub fn write_once<'a>(
     record.rejects = files.iter().map(|f| f.rejects).sum();
     record.bytes = files.iter().map(|f| f.bytes).sum();
     dir.set_on_conflict(whole.request.on_conflict)?;
+    if let Some(delete_where) = whole.request.delete_where()? {
+        dir.set_delete_where(delete_where)?;
+    }
     let read = started.wall.elapsed();
     let entries = put_in_order(&mut dir, &mut whole, sorting.as_ref())?;
     let sorted = sorting.map(|sorting| SortReport::new(read, dir.sort_times(), &sorting.spaces));

@@ -11,11 +11,13 @@
 //! told that it began within one, reads what is before its parts, and begins again. The worker that hears it of
 //! another's share does that again itself: its worker may be gone.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use coload_input::{InputFile, InputSource, Inputs, ObjectRef};
 use coload_store::{LoadId, ShareOf};
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use coload_wire::{FieldsByInput, InputPart, PartIs, PlanPrint, RejectLimit, SHARES_MAX, Share};
 
@@ -25,7 +27,7 @@ use crate::report::LoadReport;
 use crate::request::{InputForm, LoadRequest};
 use crate::resources::Resources;
 use crate::splits::{Split, SplitMethod, SplitPart, SplitPlan, worker_of_name};
-use crate::text::{first_record_at, first_record_behind};
+use crate::text::{RecordAt, first_record_at, first_record_behind};
 
 /// How it is known where the parts of a text start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +48,9 @@ pub struct SharedLoad {
     workers: u32,
     /// Whether the types were inferred from a sample.
     is_inferred: bool,
+    /// Where records start, as those before them say, by inputs and the bytes that were asked for: inputs are read once
+    /// for all of their parts.
+    records: Arc<Mutex<BTreeMap<(usize, u64), RecordAt>>>,
 }
 
 impl SharedLoad {
@@ -73,7 +78,8 @@ impl SharedLoad {
                     .to_owned(),
             ));
         }
-        Ok(SharedLoad { request, method: plan.method, print, load, workers, is_inferred })
+        let (method, records) = (plan.method, Arc::default());
+        Ok(SharedLoad { request, method, print, load, workers, is_inferred, records })
     }
 
     /// Does a share, numbered from 1, and those of others that turn out to have begun within a record.
@@ -212,8 +218,20 @@ impl SharedLoad {
         match starts {
             _ if from == 0 => Ok(0),
             Starts::Newlines => first_record_behind(&self.request, input, from),
-            Starts::Records => Ok(first_record_at(&self.request, input, from)?.byte),
+            Starts::Records => self.record_at(input, from),
         }
+    }
+
+    fn record_at(&self, input: usize, from: u64) -> Result<u64> {
+        let mut records = lock(&self.records);
+        let known = records.range((input, 0)..=(input, from)).map(|(_, at)| *at);
+        let known = known.filter(|at| at.byte <= from).last();
+        let at = match records.get(&(input, from)) {
+            Some(at) => *at,
+            None => first_record_at(&self.request, input, from, known)?,
+        };
+        records.insert((input, from), at);
+        Ok(at.byte)
     }
 
     /// Whether a part of a share does not start where a record does.

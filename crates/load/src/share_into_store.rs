@@ -3,7 +3,9 @@
 //! A share is written as a load is, and then put aside in a journal, complete. The process that completes the last one
 //! publishes all. A process that ends before leaves nothing: its share is done again from the start.
 
-use coload_store::{LoadId, LoadJournal, ShareSegment, SharesAre, Store, merge_small_within};
+use coload_store::{
+    LoadId, LoadJournal, OnConflict, ShareSegment, SharesAre, Store, merge_small_within,
+};
 use coload_threads::Started;
 use coload_types::display::display_value;
 use coload_types::{DataType, Error, Result, Value};
@@ -36,6 +38,14 @@ pub fn take_share(
         return Err(Error::Invalid(
             "--rejects table: is not for a share of a load, as it would be seen before the rows (give a file)".into(),
         ));
+    }
+    if request.on_conflict != OnConflict::Error || request.delete_where.is_some() {
+        // What gives way to what is known only where all rows are.
+        return Err(Error::Invalid(format!(
+            "--on-conflict and --delete-where are not for shares of a load of several workers (load into another table \
+             than {}, and INSERT .. ON CONFLICT or MERGE from that)",
+            request.table
+        )));
     }
     let mut description = describe_as(&request, load.resources, Work::Partitions)?;
     fit_shares(store, &mut description)?;

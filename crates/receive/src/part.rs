@@ -98,6 +98,7 @@ impl Part {
             bytes: self.bytes,
             load: journal.id(),
             seal: Some(file.seal()),
+            stored: None,
             columns,
         })
     }

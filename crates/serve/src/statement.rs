@@ -5,12 +5,14 @@
 //!
 //!   query, EXPLAIN, SHOW, DESCRIBE --> DataFusion
 //!   CREATE, DROP, TRUNCATE TABLE   --> store           (ddl)
+//!   ALTER TABLE                    --> store           (alter)
 //!   CREATE VIEW, EXTERNAL TABLE    --> plan --> store  (view)
 //!   INSERT, CREATE TABLE AS        --> plan --> store  (insert; bind for many rows of parameters)
 //!   DELETE, UPDATE, MERGE          --> plan --> store  (change)
 //!   COPY .. TO                     --> plan --> file   (copy)
 //! ```
 
+mod alter;
 pub(crate) mod bind;
 pub(crate) mod change;
 mod columns;
@@ -175,7 +177,13 @@ impl Planned {
             Work::CreateAs(table) => table.run(database, user).await,
             Work::Change(change) => change.run(database, &self.rights).await,
             Work::View(view) => view.run(database.store()),
-            Work::Ddl(statement) => ddl::run(database.store(), &self.rights, &statement),
+            Work::Ddl(statement) => match &*statement {
+                SqlStatement::AlterTable(change) => {
+                    let limits = database.options().statements;
+                    alter::run(database.store(), &self.rights, change, &limits)
+                }
+                other => ddl::run(database.store(), &self.rights, other),
+            },
             Work::Copy(copy) => copy.run(database, user).await,
             Work::Open(_) => Err(Error::Invalid(format!(
                 "the statement has {} parameters, and none has a value",
@@ -229,7 +237,9 @@ async fn plan_here(
             let view = view::plan(planning, view).await?;
             return planned(Work::View(Box::new(view)), none(), ArrowSchema::empty());
         }
-        sql @ (SqlStatement::Drop { .. } | SqlStatement::Truncate(_)) => {
+        sql @ (SqlStatement::Drop { .. }
+        | SqlStatement::Truncate(_)
+        | SqlStatement::AlterTable(_)) => {
             return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());
         }
         sql if change::is_change(&sql, &planning.snapshot)? => {

@@ -267,7 +267,7 @@ pub(crate) fn drop_view(
 }
 
 /// Refuses the name of a view for a table.
-fn check_no_view(manifest: &Manifest, name: &str) -> Result<()> {
+pub(crate) fn check_no_view(manifest: &Manifest, name: &str) -> Result<()> {
     match manifest.view(name) {
         None => Ok(()),
         Some(_) => Err(Error::Invalid(format!(
@@ -335,6 +335,10 @@ pub(crate) fn replace_segments(
         return Ok(Outcome::Unchanged);
     }
     let is_moved = |(old, there): (&SegmentEntry, &SegmentEntry)| old.deleted != there.deleted;
+    if old.iter().zip(there).any(|(old, there)| old.stored != there.stored) {
+        // They were read as the columns that the table had.
+        return Ok(Outcome::Unchanged);
+    }
     if table.schema.key().is_some() && old.iter().zip(there).any(is_moved) {
         // Rows are in another order than they were, so that nobody knows where the deleted ones are: the next merge does it.
         return Ok(Outcome::Unchanged);
@@ -383,7 +387,7 @@ pub(crate) fn missing_table_id(table: &TableEntry) -> Error {
     ))
 }
 
-fn position(manifest: &Manifest, name: &str) -> Option<usize> {
+pub(crate) fn position(manifest: &Manifest, name: &str) -> Option<usize> {
     manifest.tables.iter().position(|t| is_same_name(&t.name, name))
 }
 

@@ -14,6 +14,7 @@
 //! into the directory. There is no SQL here, and no network.
 
 mod addition;
+mod alter;
 mod change;
 mod deleted;
 mod directory;
@@ -41,6 +42,7 @@ mod store;
 mod verify;
 mod work_dir;
 
+pub use alter::Alteration;
 pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
 pub use deleted::{DeletedEntry, DeletedRows, Deletions};
 pub use gc::Cleaned;
@@ -56,11 +58,11 @@ pub use load_record::{
 pub use lock::{Lock, LockedFile};
 pub use manifest::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
-    TABLE_NAME_BYTES_MAX, TableEntry, ViewEntry,
+    StoredColumn, TABLE_NAME_BYTES_MAX, TableEntry, ViewEntry,
 };
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
-pub use on_conflict::{KeyCounts, OnConflict};
+pub use on_conflict::{DeleteWhere, KeyCounts, OnConflict};
 pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad, Shown};
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use row_change::{Basis, Changed};

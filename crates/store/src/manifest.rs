@@ -11,6 +11,8 @@ mod column_codec;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use coload_ddl::Schema;
 use coload_types::{Error, Result, Value};
 
@@ -91,8 +93,19 @@ pub struct SegmentEntry {
     pub load: LoadId,
     /// Checksum of its footer, which has those of all else; `None` if an older program wrote it.
     pub seal: Option<u64>,
+    /// Where the file has each column of the table; `None` where these are its columns, in their order.
+    pub stored: Option<Arc<[StoredColumn]>>,
     /// Statistics, one a column of the schema, of all rows: bounds of them are bounds of those that are left.
     pub columns: Vec<ColumnStats>,
+}
+
+/// Where a segment has a column of its table, whose columns have changed since it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredColumn {
+    /// It is this column of the file.
+    At(u32),
+    /// It was added later: all rows have this value, or NULL.
+    Constant(Option<Value>),
 }
 
 /// What is known of one column of one segment without opening it.

@@ -270,6 +270,7 @@ mod tests {
             bytes: *bytes,
             load: LoadId::from_u128(1),
             seal: None,
+            stored: None,
             columns: Vec::new(),
         };
         bytes.iter().map(entry).collect()

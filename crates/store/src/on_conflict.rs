@@ -1,7 +1,7 @@
 //! What becomes of records whose key is there already.
 
 use coload_ddl::{Key, Schema};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, Value};
 
 /// What happens when a key of a PRIMARY KEY is in the table already, or comes twice in a load.
 ///
@@ -23,7 +23,39 @@ pub enum OnConflict {
     Newest(usize),
 }
 
-/// What became of the rows of a load into a table with a PRIMARY KEY: together as many as the load has.
+/// Which rows of a load are none of the table, and take those away that have their keys: the records of a change feed that delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeleteWhere {
+    /// A column of the table.
+    pub column: usize,
+    /// The value that such rows have in it.
+    pub value: Value,
+}
+
+impl DeleteWhere {
+    /// Checks that a load into a table can have such rows.
+    ///
+    /// # Errors
+    /// `Invalid` when it has no PRIMARY KEY or not this column, or rows of the table do not give way to those of the load.
+    pub(crate) fn check(
+        &self,
+        table: &str,
+        schema: &Schema,
+        key: Option<&Key>,
+        on_conflict: OnConflict,
+    ) -> Result<()> {
+        let gives_way = matches!(on_conflict, OnConflict::Replace | OnConflict::Newest(_));
+        let why = match schema.columns().get(self.column) {
+            _ if !key.is_some_and(Key::is_unique) => "it has no PRIMARY KEY, which tells the row",
+            _ if !gives_way => "rows of the table stay where their key comes again",
+            Some(column) if column.data_type.physical() == self.value.physical() => return Ok(()),
+            _ => "it has another column there",
+        };
+        Err(Error::Invalid(format!("records cannot delete rows of table {table}: {why}")))
+    }
+}
+
+/// What became of the rows of a load into a table with a PRIMARY KEY: together as many as the load has, but for `deleted`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyCounts {
     /// Rows whose keys were not in the table.
@@ -34,6 +66,10 @@ pub struct KeyCounts {
     pub ignored: u64,
     /// Rows that gave way to another one of the load with the same key.
     pub twice: u64,
+    /// Rows that are not in the table, as they say that their keys go.
+    pub deleting: u64,
+    /// Rows of the table that went by these; they are no rows of the load.
+    pub deleted: u64,
 }
 
 impl KeyCounts {

@@ -35,7 +35,7 @@ use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::older_loads::move_out;
-use crate::on_conflict::{KeyCounts, OnConflict};
+use crate::on_conflict::{DeleteWhere, KeyCounts, OnConflict};
 use crate::row_change::{Basis, Changed, Fit, apply_deletions};
 use crate::segment_writer::SegmentWriter;
 use crate::snapshot::{ManifestKey, pin_newest};
@@ -59,6 +59,8 @@ pub struct LoadDir {
     key: Option<Key>,
     /// What happens to keys that are there already.
     on_conflict: OnConflict,
+    /// Which rows say that their keys go.
+    delete_where: Option<DeleteWhere>,
     /// Where the rows of each segment come from, once these are in the order of the key.
     origins: Option<Vec<Origin>>,
     /// Rows that gave way to others of their segment when it was put in order.
@@ -102,6 +104,7 @@ impl LoadDir {
             begun_on,
             key,
             on_conflict: OnConflict::Error,
+            delete_where: None,
             origins: None,
             dropped: 0,
             times: SortTimes::default(),
@@ -162,16 +165,6 @@ impl LoadDir {
     /// The key of the table, if it has one.
     pub fn key(&self) -> Option<&Key> {
         self.key.as_ref()
-    }
-
-    /// Says what happens to keys that are in the table or come twice, before segments are put in order.
-    ///
-    /// # Errors
-    /// `Invalid` when the table has no PRIMARY KEY.
-    pub fn set_on_conflict(&mut self, on_conflict: OnConflict) -> Result<()> {
-        on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
-        self.on_conflict = on_conflict;
-        Ok(())
     }
 
     /// Makes the load visible, whole, as the store's next version, and returns that version.
@@ -323,7 +316,8 @@ fn key_conflicts(dir: &LoadDir, segments: &[SegmentEntry]) -> Option<KeyConflict
     let (table, schema) = (&*dir.target.name, &dir.target.schema);
     let of = Keyed { table, schema, key, on_conflict: dir.on_conflict };
     let origins = dir.origins.as_deref().unwrap_or_default();
-    Some(KeyConflicts::of_one_order(&dir.store, of, new_segments(segments, origins)))
+    let conflicts = KeyConflicts::of_one_order(&dir.store, of, new_segments(segments, origins));
+    Some(conflicts.with_deletes(dir.delete_where.clone()))
 }
 
 /// Makes a load visible whose segments lie, durable, at `from`, and stay there too: the caller removes

@@ -17,18 +17,19 @@ use std::sync::{
 };
 
 use coload_btree::Tree;
+use coload_ddl::Schema;
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
 use coload_page::{
     ColumnIndex, KeyPart, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder,
-    TreeEntry,
+    TreeEntry, encode_codes_u32, encode_plain,
 };
 use coload_space::Mapped;
 use coload_types::bytes::checksum;
-use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
+use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Value, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
-use crate::manifest::ColumnStats;
+use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
@@ -38,9 +39,21 @@ pub struct SegmentFile {
     map: Mapped,
     footer: SegmentFooter,
     seal: u64,
+    /// The columns of the table.
     columns: Vec<OnceLock<SegmentColumn>>,
+    /// Where they are, if they are not those of the file.
+    stored: Option<View>,
     tree: OnceLock<Tree>,
     held: Share,
+}
+
+/// The columns of a table that have changed since its segment was written.
+#[derive(Debug)]
+struct View {
+    stored: Arc<[StoredColumn]>,
+    shapes: Vec<Physical>,
+    /// The parts of the tree's key, by columns of the table.
+    parts: Vec<KeyPart>,
 }
 
 /// The parts of a key, the B+ tree of it, and the bytes that this lies in.
@@ -55,6 +68,8 @@ pub struct SegmentColumn {
     verified: Vec<AtomicBool>,
     /// Pages that are stored as runs, turned back into ordinary ones; those that are kept.
     expanded: Vec<OnceLock<Page>>,
+    /// Whether no file has it, and all pages are kept.
+    is_made: bool,
 }
 
 impl SegmentColumn {
@@ -67,6 +82,38 @@ impl SegmentColumn {
     pub fn decoders(&self) -> &[SymbolDecoder] {
         &self.decoders
     }
+
+    /// A page that no file has.
+    fn made(&self, page: usize) -> Option<&Page> {
+        self.expanded[page].get().filter(|_| self.is_made)
+    }
+}
+
+/// A column of which all rows have one value, as codes of it.
+fn constant_column(
+    value: &Option<Value>,
+    physical: Physical,
+    page_rows: &[u32],
+) -> Result<SegmentColumn> {
+    let mut values = Plain::empty(physical);
+    value.iter().for_each(|value| values.push(Some(value)));
+    let mut index =
+        ColumnIndex { dictionary: Some(encode_plain(&values)?.meta(0)), ..ColumnIndex::default() };
+    let mut column = Vec::with_capacity(page_rows.len());
+    for rows in page_rows {
+        // NULL is the code after the last.
+        let page = encode_codes_u32(&vec![0; *rows as usize], values.len() as u32);
+        index.pages.push(page.meta(0));
+        column.push(OnceLock::from(page));
+    }
+    Ok(SegmentColumn {
+        verified: index.pages.iter().map(|_| AtomicBool::new(true)).collect(),
+        index,
+        decoders: Vec::new(),
+        dictionary: OnceLock::from(Dictionary::new(values.values)?),
+        expanded: column,
+        is_made: true,
+    })
 }
 
 impl SegmentFile {
@@ -110,7 +157,47 @@ impl SegmentFile {
     ) -> Self {
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
         let (path, held) = (path.to_owned(), Share::new(held));
-        SegmentFile { path, map, footer, seal, columns, tree: OnceLock::new(), held }
+        let tree = OnceLock::new();
+        SegmentFile { path, map, footer, seal, columns, stored: None, tree, held }
+    }
+
+    /// The same as a segment of a table that has other columns by now.
+    ///
+    /// # Errors
+    /// `Corrupt` when the file has no such columns.
+    pub(crate) fn with_columns(self, stored: Arc<[StoredColumn]>, schema: &Schema) -> Result<Self> {
+        let there = self.footer.columns.len();
+        let place_of = |column: u32| {
+            stored.iter().position(|stored| *stored == StoredColumn::At(column)).map(|p| p as u32)
+        };
+        let mut shapes = Vec::with_capacity(stored.len());
+        for (stored, column) in stored.iter().zip(schema.columns()) {
+            shapes.push(match stored {
+                StoredColumn::At(index) => match self.footer.columns.get(*index as usize) {
+                    Some(entry) => entry.physical,
+                    None => {
+                        let what = format!("the manifest names column {index} of {there}");
+                        return Err(Error::corrupt(&self.path, what));
+                    }
+                },
+                StoredColumn::Constant(_) => column.data_type.physical(),
+            });
+        }
+        let parts = self.footer.tree.iter().flat_map(|tree| &tree.parts);
+        let parts = parts
+            .map(|part| place_of(part.column).map(|column| KeyPart { column, ..part.clone() }))
+            .collect::<Option<Vec<_>>>();
+        let parts = parts.ok_or_else(|| {
+            Error::corrupt(&self.path, "the table has no column that its key is of")
+        })?;
+        let columns = stored.iter().map(|_| OnceLock::new()).collect();
+        let view = View { stored, shapes, parts };
+        Ok(SegmentFile { columns, stored: Some(view), ..self })
+    }
+
+    /// Where the columns of the table are, if they are not those of the file.
+    pub(crate) fn stored(&self) -> Option<&Arc<[StoredColumn]>> {
+        self.stored.as_ref().map(|view| &view.stored)
     }
 
     /// A segment of which all but the footer is written.
@@ -134,7 +221,13 @@ impl SegmentFile {
                 self.tree.get_or_init(|| open)
             }
         };
-        Ok(Some((&entry.parts, tree, bytes)))
+        Ok(Some((self.tree_parts().unwrap_or_default(), tree, bytes)))
+    }
+
+    /// The parts of the key that the segment has a B+ tree of, by the columns of the table.
+    pub fn tree_parts(&self) -> Option<&[KeyPart]> {
+        let tree = self.footer.tree.as_ref()?;
+        Some(self.stored.as_ref().map_or(&tree.parts[..], |view| &view.parts[..]))
     }
 
     /// Whether all that was read so far was the file. A part that cannot be read, of a file that was cut or lies on a bad
@@ -182,14 +275,17 @@ impl SegmentFile {
         &self.footer.page_rows
     }
 
-    /// Number of columns that the segment stores.
+    /// Number of columns that the segment has.
     pub fn column_count(&self) -> usize {
-        self.footer.columns.len()
+        self.columns.len()
     }
 
     /// Shape of a column's values.
     pub fn physical(&self, column: usize) -> Physical {
-        self.footer.columns[column].physical
+        match &self.stored {
+            Some(view) => view.shapes[column],
+            None => self.footer.columns[column].physical,
+        }
     }
 
     /// A column; reads its index the first time.
@@ -205,7 +301,13 @@ impl SegmentFile {
     }
 
     fn open_column(&self, column: usize) -> Result<SegmentColumn> {
-        let entry = &self.footer.columns[column];
+        let entry = match self.stored.as_ref().map(|view| &view.stored[column]) {
+            None => &self.footer.columns[column],
+            Some(StoredColumn::At(index)) => &self.footer.columns[*index as usize],
+            Some(StoredColumn::Constant(value)) => {
+                return constant_column(value, self.physical(column), &self.footer.page_rows);
+            }
+        };
         let bytes = self.slice(entry.offset, entry.bytes)?;
         if checksum(bytes) != entry.checksum {
             return Err(Error::Corrupt(format!("index of column {column} has another checksum")));
@@ -215,7 +317,8 @@ impl SegmentFile {
             index.symbols.iter().map(|t| SymbolDecoder::open(t)).collect::<Result<Vec<_>>>()?;
         let verified = index.pages.iter().map(|_| AtomicBool::new(false)).collect();
         let expanded = index.pages.iter().map(|_| OnceLock::new()).collect();
-        Ok(SegmentColumn { index, decoders, dictionary: OnceLock::new(), verified, expanded })
+        let (dictionary, is_made) = (OnceLock::new(), false);
+        Ok(SegmentColumn { index, decoders, dictionary, verified, expanded, is_made })
     }
 
     /// The dictionary of a column; decodes it the first time. `None` when no page holds codes.
@@ -255,6 +358,9 @@ impl SegmentFile {
         let open = self.column(column)?;
         let meta = &open.index.pages[page];
         let view = || -> Result<PageView<'a>> {
+            if let Some(made) = open.made(page) {
+                return made.view();
+            }
             if meta.runs.is_some() {
                 return self.expanded(open, page, expanded)?.view();
             }
@@ -275,7 +381,11 @@ impl SegmentFile {
     /// # Errors
     /// `Corrupt` when they are not what was written.
     pub fn page_bytes(&self, column: usize, page: usize) -> Result<Cow<'_, [u8]>> {
-        let meta = &self.column(column)?.index.pages[page];
+        let open = self.column(column)?;
+        if let Some(made) = open.made(page) {
+            return Ok(Cow::Borrowed(&made.bytes));
+        }
+        let meta = &open.index.pages[page];
         let bytes = match meta.runs {
             Some(_) => self.expand(meta).map(|page| Cow::Owned(page.bytes)),
             None => self.checked(meta).map(Cow::Borrowed),
@@ -288,8 +398,16 @@ impl SegmentFile {
     /// # Errors
     /// `Corrupt` when it is not what was written.
     pub fn rows_page(&self, column: usize, page: usize) -> Result<Page> {
-        let meta = &self.column(column)?.index.pages[page];
-        self.checked_result(if meta.runs.is_some() { self.expand(meta) } else { self.stored(meta) })
+        let open = self.column(column)?;
+        if let Some(made) = open.made(page) {
+            return Ok(made.clone());
+        }
+        let meta = &open.index.pages[page];
+        self.checked_result(if meta.runs.is_some() {
+            self.expand(meta)
+        } else {
+            self.read_stored(meta)
+        })
     }
 
     /// The ordinary page of one stored as runs; kept if there is room, since the next scan wants it too.
@@ -319,18 +437,22 @@ impl SegmentFile {
     /// # Errors
     /// `Corrupt` when it is not what was written.
     pub fn stored_page(&self, column: usize, page: usize) -> Result<Page> {
-        let meta = &self.column(column)?.index.pages[page];
-        self.checked_result(self.stored(meta))
+        let open = self.column(column)?;
+        if let Some(made) = open.made(page) {
+            return Ok(made.clone());
+        }
+        let meta = &open.index.pages[page];
+        self.checked_result(self.read_stored(meta))
     }
 
-    fn stored(&self, meta: &PageMeta) -> Result<Page> {
+    fn read_stored(&self, meta: &PageMeta) -> Result<Page> {
         let page = Page::of(meta.clone(), self.checked(meta)?.to_vec());
         self.check()?;
         Ok(page)
     }
 
     fn expand(&self, meta: &PageMeta) -> Result<Page> {
-        expand_runs(&self.stored(meta)?)
+        expand_runs(&self.read_stored(meta)?)
     }
 
     /// Appends a page's rows, decoded, to `out`.

@@ -72,7 +72,16 @@ impl SegmentSummary {
     pub fn entry(self, load: LoadId, number: u32) -> SegmentEntry {
         let SegmentSummary { rows, bytes, seal, columns } = self;
         let file = segment_name(load, number);
-        SegmentEntry { file, rows, deleted: None, bytes, load, seal: Some(seal), columns }
+        SegmentEntry {
+            file,
+            rows,
+            deleted: None,
+            bytes,
+            load,
+            seal: Some(seal),
+            stored: None,
+            columns,
+        }
     }
 }
 

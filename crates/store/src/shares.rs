@@ -253,6 +253,7 @@ fn entry_of(path: &Path, of: &ShareSegment, load: LoadId, number: u32) -> Result
         bytes: of.bytes,
         load,
         seal: Some(of.seal),
+        stored: None,
         columns: file.stats()?,
     })
 }

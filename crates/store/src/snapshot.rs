@@ -183,6 +183,7 @@ pub(crate) fn open_shared(
     // One that could not be read is opened again: there may be a good copy in its place.
     if let Some(open) = store.open_segments().get(&segment.file)
         && open.check().is_ok()
+        && open.stored() == segment.stored.as_ref()
     {
         return Ok(Arc::clone(open));
     }
@@ -216,6 +217,10 @@ pub(crate) fn open_segment(
     {
         return Err(Error::corrupt(path, other_segment(&file)));
     }
+    let file = match &segment.stored {
+        Some(stored) => file.with_columns(Arc::clone(stored), schema)?,
+        None => file,
+    };
     let shapes = (0..file.column_count()).map(|c| file.physical(c));
     let wanted = schema.columns().iter().map(|c| c.data_type.physical());
     if file.rows() != segment.rows || !shapes.eq(wanted) {

@@ -10,6 +10,7 @@ use coload_ddl::Schema;
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
+use crate::alter::{self, Alteration};
 use crate::change::{self, LoadTarget, OnExisting, OnMissing};
 use crate::deleted::{DeletedEntry, DeletedRows, Deletions, read_rows};
 use crate::directory::{
@@ -154,6 +155,23 @@ impl Store {
     /// `Invalid` when a table or another view has its name, `Limit` when its text is long.
     pub fn create_view(&self, view: &ViewEntry, on_existing: OnExisting) -> Result<Option<u64>> {
         publish_change(self, |m| change::create_view(m, view, on_existing))
+    }
+
+    /// Changes the columns of a table, or its name, and rewrites no segment. `check` may refuse it for the views that there are.
+    /// Returns the version, `None` when the table is as wanted already.
+    ///
+    /// # Errors
+    /// `Invalid` when the table or a column is not there, a name is taken, or a key or a rule needs a column; those of `check`.
+    pub fn alter_table(
+        &self,
+        name: &str,
+        alteration: &Alteration,
+        check: impl Fn(&[ViewEntry]) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        publish_change(self, |m| {
+            check(&m.views)?;
+            alter::alter_table(m, name, alteration)
+        })
     }
 
     /// Removes a view. Returns the version, `None` when there is none and that is fine.

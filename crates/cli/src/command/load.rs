@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use coload::{
-    Coload, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind, LoadMode,
-    LoadPlan, LoadReport, LoadRequest, Mapping, Origin, Partitions, PlanRequest, ProgressCallback,
-    ReadOptions, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin, is_database_url,
-    parse_columns, parse_create_table,
+    Coload, ConflictRule, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind,
+    LoadMode, LoadPlan, LoadReport, LoadRequest, Mapping, Origin, Partitions, PlanRequest,
+    ProgressCallback, ReadOptions, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
+    is_database_url, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::Inputs;
@@ -281,7 +281,11 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
         filter: args.filter.clone(),
         select: args.select.clone(),
         mode: mode(&args.mode),
-        on_conflict: args.on_conflict.clone().unwrap_or_default(),
+        on_conflict: args.on_conflict.clone().unwrap_or(match &args.delete_where {
+            Some(_) => ConflictRule::Replace,
+            None => ConflictRule::Error,
+        }),
+        delete_where: args.delete_where.clone(),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
     })
 }

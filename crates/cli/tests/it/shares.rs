@@ -166,6 +166,39 @@ fn rejects_of_shares_have_their_lines_and_one_limit() {
     });
 }
 
+/// Nothing was said of keys where shares are published: what was asked for would have been passed over.
+#[test]
+fn what_happens_to_keys_is_not_chosen_by_a_share() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", "id,note,n\n0,a,1\n1,b,2\n");
+    sandbox.run(&["load", "t.csv", "--into", "store", "--table", "other"]).ok();
+    let make = "CREATE TABLE t (id BIGINT NOT NULL, note VARCHAR, n INTEGER, PRIMARY KEY (id))";
+    sandbox.run(&["sql", "--store", "store", "-c", make]).ok();
+    let replace = ["--on-conflict", "replace"];
+    share(&sandbox, "t.csv", "store", "1/2", &replace).fails(1, &["not for shares"]);
+    for worker in ["1/2", "2/2"] {
+        share(&sandbox, "t.csv", "store", worker, &[]).ok();
+    }
+    assert_eq!(seen(&sandbox), expected(2));
+    // A key that is there already, and a key of a table that is made.
+    let id = "00000000000000000000000000000abc";
+    let other = |worker, more: &[&str]| {
+        let args = ["load", "t.csv", "--into", "store", "--worker", worker, "--load-id", id];
+        sandbox.run(&[&args[..], more].concat())
+    };
+    other("1/2", &["--table", "t"]).ok();
+    other("2/2", &["--table", "t"]).fails(1, &["id"]);
+    assert_eq!(seen(&sandbox), expected(2));
+    sandbox.run(&["loads", "--store", "store", "--abort", id]).ok();
+    sandbox.write("u.sql", make.replace("TABLE t", "TABLE u"));
+    for worker in ["2/2", "1/2"] {
+        other(worker, &["--table", "u", "--schema", "u.sql"]).ok();
+    }
+    let twice = "INSERT INTO u VALUES (1, 'c', 3)";
+    assert_ne!(sandbox.run(&["sql", "--store", "store", "-c", twice]).status, Some(0));
+    assert_eq!(sandbox.query("SELECT count(*) FROM u"), ["2"]);
+}
+
 #[test]
 fn types_are_not_widened_by_a_share() {
     let sandbox = Sandbox::new();

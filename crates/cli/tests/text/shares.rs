@@ -32,7 +32,7 @@ fn fetched(server: &ObjectServer, path: &str, bytes: u64) -> u64 {
 #[test]
 fn a_worker_fetches_what_it_reads() {
     let (sandbox, server) = (Sandbox::new(), ObjectServer::start().unwrap());
-    let row = |n: usize| format!("{n},\"name of a thing {}\n\",{}.25\n", n % 97, n % 1000);
+    let row = |n: usize| format!("{n},\"name of a thing {}\",{}.25\n", n % 97, n % 1000);
     let text: String = (0..500_000).map(row).collect();
     let bytes = text.len() as u64;
     server.put("bucket/data/t.csv", format!("id,name,price\n{text}").as_bytes());
@@ -46,6 +46,26 @@ fn a_worker_fetches_what_it_reads() {
         assert!(own < bytes * 6 / 10, "worker {worker} fetched {own} of {bytes} bytes");
     }
     assert!(last.contains("\"load_rows\": 500000"), "{last}");
+}
+
+/// Where quotes have newlines, what is before the parts of a worker was read for each of them.
+#[test]
+fn what_is_before_parts_is_read_once_for_all() {
+    let (sandbox, server) = (Sandbox::new(), ObjectServer::start().unwrap());
+    let row = |n: usize| format!("{n},\"name of a thing {}\nand more\",{}.25\n", n % 97, n % 1000);
+    let text: String = (0..300_000).map(row).collect();
+    let bytes = text.len() as u64;
+    server.put("bucket/data/t.csv", format!("id,name,price\n{text}").as_bytes());
+    let mut last = String::new();
+    for worker in 1..=3 {
+        let before = fetched(&server, "bucket/data/t.csv", bytes);
+        let input = "s3://bucket/data/t.csv";
+        let more = ["--split-min", "256KiB"];
+        last = share(&sandbox, &server, input, &format!("{worker}/3"), &more).out;
+        let own = fetched(&server, "bucket/data/t.csv", bytes) - before;
+        assert!(own < bytes * 4, "worker {worker} fetched {own} of {bytes} bytes");
+    }
+    assert!(last.contains("\"load_rows\": 300000"), "{last}");
 }
 
 #[test]

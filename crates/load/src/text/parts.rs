@@ -52,14 +52,21 @@ pub fn first_record_behind(request: &LoadRequest, number: usize, from: u64) -> R
     WindowReader::of_frame().first_record(&inputs.at(0), &piece, &StepClock::default())
 }
 
-/// The first record that starts at `from` or later, as those before it say.
+/// The first record that starts at `from` or later, as those before it say; `known` is one that starts before, if some is
+/// known.
 ///
 /// # Errors
 /// `Unavailable` when the input cannot be read, `Limit` when a record is too long.
-pub fn first_record_at(request: &LoadRequest, number: usize, from: u64) -> Result<RecordAt> {
+pub fn first_record_at(
+    request: &LoadRequest,
+    number: usize,
+    from: u64,
+    known: Option<RecordAt>,
+) -> Result<RecordAt> {
     let inputs = open(request, number)?;
     let input = &inputs.at(0);
-    let mut at = RecordAt { byte: input.data_start, lines: input.data_line };
+    let first = RecordAt { byte: input.data_start, lines: input.data_line };
+    let mut at = known.unwrap_or(first);
     let fields = request.fields_of_inputs().of(number).count;
     let rules = request.dialect.record_rules(fields);
     if rules.json.is_some() {

@@ -15,11 +15,14 @@ const COLUMNS: &str = "k VARCHAR NOT NULL, v BIGINT, t VARCHAR";
 
 type Given = (String, Option<i64>);
 
+/// What happens to keys that are there, and the value of records that delete.
+type Rule = (OnConflict, Option<i64>);
+
 fn load_rows(
     store: &Store,
     dir: &tempfile::TempDir,
     inputs: &[Vec<Given>],
-    on_conflict: OnConflict,
+    (on_conflict, deletes): Rule,
     threads: usize,
 ) -> Result<LoadReport> {
     let line = |(k, v): &Given| match v {
@@ -38,6 +41,7 @@ fn load_rows(
     let key = Key::new(KeyKind::Primary, vec![0]).unwrap();
     options.request.schema = options.request.schema.clone().with_key(Some(key)).unwrap();
     options.request.on_conflict = on_conflict;
+    options.request.delete_where = deletes.map(|value| (1, value.to_string()));
     options.resources.threads = threads;
     options.resources.chunk_bytes = 64;
     options.resources.fragments_per_partition = 2;
@@ -77,7 +81,7 @@ fn live_rows(store: &Store) -> BTreeMap<String, Option<i64>> {
 fn model(
     there: &BTreeMap<String, Option<i64>>,
     given: &[Given],
-    on_conflict: OnConflict,
+    (on_conflict, deletes): Rule,
 ) -> Option<(BTreeMap<String, Option<i64>>, KeyCounts)> {
     let (mut own, mut counts) = (BTreeMap::new(), KeyCounts::default());
     // Of the row that is there and the one that comes the latter wins.
@@ -99,7 +103,13 @@ fn model(
     }
     let mut next = there.clone();
     for (key, value) in own {
+        let goes = deletes.is_some() && value == deletes;
         match next.get(&key).map(|there| wins(there, &value)) {
+            None | Some(Some(true)) if goes => {
+                counts.deleting += 1;
+                counts.deleted += u64::from(next.remove(&key).is_some());
+                continue;
+            }
             None => counts.added += 1,
             Some(None) => return None,
             Some(Some(true)) => counts.replaced += 1,
@@ -127,7 +137,9 @@ proptest! {
     fn the_order_of_the_input_decides(
         loads in proptest::collection::vec(
             (drawn_inputs(), prop_oneof![
-                Just(OnConflict::Error), Just(OnConflict::Ignore), Just(OnConflict::Replace), Just(OnConflict::Newest(1)),
+                Just((OnConflict::Error, None)), Just((OnConflict::Ignore, None)),
+                Just((OnConflict::Replace, None)), Just((OnConflict::Newest(1), None)),
+                Just((OnConflict::Replace, Some(4))), Just((OnConflict::Newest(1), Some(4))),
             ], 1..4usize),
             1..6,
         ),
@@ -135,10 +147,10 @@ proptest! {
         let dir = scratch();
         let store = Store::create_or_open(dir.path().join("s")).unwrap();
         let mut there = BTreeMap::new();
-        for (inputs, on_conflict, threads) in &loads {
+        for (inputs, rule, threads) in &loads {
             let given: Vec<Given> = inputs.concat();
-            let loaded = load_rows(&store, &dir, inputs, *on_conflict, *threads);
-            match (model(&there, &given, *on_conflict), loaded) {
+            let loaded = load_rows(&store, &dir, inputs, *rule, *threads);
+            match (model(&there, &given, *rule), loaded) {
                 (Some((next, counts)), Ok(report)) => {
                     prop_assert_eq!(report.keys, Some(counts));
                     prop_assert_eq!(report.rows(), counts.kept());
@@ -158,16 +170,20 @@ fn conflicts_are_settled_alike_by_any_number_of_threads() {
         |seed: i64| (0..1500).map(move |i| (format!("k{}", i * 7919 % 700), Some(i * seed % 97)));
     let first: Vec<Given> = rows(3).step_by(2).collect();
     let second: Vec<Given> = rows(5).collect();
-    for on_conflict in [OnConflict::Ignore, OnConflict::Replace, OnConflict::Newest(1)] {
+    for rule in [
+        (OnConflict::Ignore, None),
+        (OnConflict::Replace, None),
+        (OnConflict::Newest(1), None),
+        (OnConflict::Replace, Some(4)),
+    ] {
         let made = [1, 2, 5].map(|threads| {
             let dir = scratch();
             let store = Store::create_or_open(dir.path().join("s")).unwrap();
-            load_rows(&store, &dir, std::slice::from_ref(&first), on_conflict, threads).unwrap();
+            load_rows(&store, &dir, std::slice::from_ref(&first), rule, threads).unwrap();
             let report =
-                load_rows(&store, &dir, std::slice::from_ref(&second), on_conflict, threads)
-                    .unwrap();
+                load_rows(&store, &dir, std::slice::from_ref(&second), rule, threads).unwrap();
             (live_rows(&store), report.keys, segment_bytes(&store, "t"))
         });
-        assert!(made[1..].iter().all(|other| *other == made[0]), "{on_conflict:?}");
+        assert!(made[1..].iter().all(|other| *other == made[0]), "{rule:?}");
     }
 }

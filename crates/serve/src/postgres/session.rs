@@ -418,7 +418,7 @@ fn tag_of(text: &str, rows: Option<i64>) -> String {
         ("INSERT", Some(rows)) => format!("INSERT 0 {rows}"),
         ("CREATE", Some(rows)) => format!("SELECT {rows}"),
         (_, Some(rows)) => format!("{word} {rows}"),
-        ("CREATE" | "DROP" | "TRUNCATE", None) => {
+        ("ALTER" | "CREATE" | "DROP" | "TRUNCATE", None) => {
             let what = super::command::behind_word(text, &word).map(first_word).unwrap_or_default();
             let what = if what == "VIEW" { "VIEW" } else { "TABLE" };
             format!("{word} {what}")

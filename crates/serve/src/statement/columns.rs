@@ -189,7 +189,7 @@ fn unchecked(constraint: &str, on: &str) -> Error {
     ))
 }
 
-fn column(definition: &ColumnDef) -> Result<Column> {
+pub(crate) fn column(definition: &ColumnDef) -> Result<Column> {
     let name = &definition.name.value;
     check_name(name)?;
     let mut column = Column::new(name, data_type(&definition.data_type, name)?);

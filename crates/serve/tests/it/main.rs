@@ -3,6 +3,7 @@
 
 mod aggregates;
 mod allowed;
+mod alters;
 mod changes;
 mod conditions;
 mod damage;

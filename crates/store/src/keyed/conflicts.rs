@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use coload_ddl::{Key, Schema};
-use coload_types::{Error, Result};
+use coload_types::{Error, Plain, Result};
 use roaring::RoaringBitmap;
 
 use super::keys::{float, key_of_row};
@@ -25,7 +25,7 @@ use super::origin::Origin;
 use super::pages::{KeyPages, for_each_met};
 use crate::deleted::{DeletedEntry, Deletions, read_set};
 use crate::manifest::{SegmentEntry, TableEntry};
-use crate::on_conflict::{KeyCounts, OnConflict};
+use crate::on_conflict::{DeleteWhere, KeyCounts, OnConflict};
 use crate::snapshot::open_shared;
 use crate::{SegmentFile, Store};
 
@@ -57,6 +57,9 @@ pub(crate) struct KeyConflicts {
     key: Key,
     on_conflict: OnConflict,
     new: Vec<NewSegment>,
+    /// Which new rows say that their keys go, and these rows of each new segment.
+    delete_where: Option<DeleteWhere>,
+    deleting: Option<Arc<[RoaringBitmap]>>,
     /// Rows of each new segment that give way to others of them.
     own: Option<Vec<RoaringBitmap>>,
     /// What was found in segments of the table.
@@ -66,11 +69,13 @@ pub(crate) struct KeyConflicts {
 /// Rows of a segment of the table and of new ones that have the same keys.
 struct Met {
     /// The rows that were deleted then.
-    deleted: Option<DeletedEntry>,
+    was_deleted: Option<DeletedEntry>,
     /// Those of the table that give way.
     old: RoaringBitmap,
     /// Those of each new segment that do.
     new: Vec<RoaringBitmap>,
+    /// How many of those of the table go for a row that says so.
+    deleted: u64,
 }
 
 /// The rows that give way in a version.
@@ -96,9 +101,16 @@ impl KeyConflicts {
             key: of.key.clone(),
             on_conflict: of.on_conflict,
             new,
+            delete_where: None,
+            deleting: None,
             own: None,
             met: HashMap::new(),
         }
+    }
+
+    /// The same where some rows say that their keys go.
+    pub fn with_deletes(self, delete_where: Option<DeleteWhere>) -> Self {
+        KeyConflicts { delete_where, ..self }
     }
 
     /// Tells which rows give way when the segments are added to `there`, if they are added to something.
@@ -112,26 +124,63 @@ impl KeyConflicts {
         };
         self.own = Some(lost.clone());
         let twice: u64 = lost.iter().map(RoaringBitmap::len).sum();
+        let deleting = self.deleting()?;
         let segments = there.map_or(&[][..], |table| &table.segments);
         let mut known = std::mem::take(&mut self.met);
         let mut deletions = Deletions::default();
-        let mut replaced = 0_u64;
+        let (mut gone, mut deleted) = (0_u64, 0_u64);
         for old in segments {
-            let met = match known.remove(&old.file).filter(|met| met.deleted == old.deleted) {
+            let met = match known.remove(&old.file).filter(|met| met.was_deleted == old.deleted) {
                 Some(met) => met,
-                None => self.compare_with(old)?,
+                None => self.compare_with(old, &deleting)?,
             };
-            replaced += deletions.extend(old, met.old.iter().map(u64::from))?;
+            deleted += met.deleted;
+            gone += deletions.extend(old, met.old.iter().map(u64::from))?;
             lost.iter_mut().zip(&met.new).for_each(|(lost, met)| *lost |= met);
             self.met.insert(old.file.clone(), met);
         }
         let ignored = lost.iter().map(RoaringBitmap::len).sum::<u64>() - twice;
+        let mut marks = 0;
+        for (lost, deleting) in lost.iter_mut().zip(deleting.iter()) {
+            marks += deleting.len() - deleting.intersection_len(lost);
+            *lost |= deleting;
+        }
         for (new, lost) in self.new.iter().zip(&lost) {
             deletions.extend(&new.entry, lost.iter().map(u64::from))?;
         }
         let rows: u64 = self.new.iter().map(|new| new.entry.rows).sum();
-        let added = (rows - twice - ignored).saturating_sub(replaced);
-        Ok(Resolved { deletions, counts: KeyCounts { added, replaced, ignored, twice } })
+        let replaced = gone - deleted;
+        let added = (rows - twice - ignored - marks).saturating_sub(replaced);
+        let counts = KeyCounts { added, replaced, ignored, twice, deleting: marks, deleted };
+        Ok(Resolved { deletions, counts })
+    }
+
+    /// The rows of each new segment that say that their keys go.
+    fn deleting(&mut self) -> Result<Arc<[RoaringBitmap]>> {
+        if let Some(known) = &self.deleting {
+            return Ok(Arc::clone(known));
+        }
+        let mut found = vec![RoaringBitmap::new(); self.new.len()];
+        if let Some(DeleteWhere { column, value }) = &self.delete_where {
+            for (new, found) in self.new.iter().zip(&mut found) {
+                let segment = self.open_own(&new.entry)?;
+                let mut before = 0;
+                for (page, rows) in segment.page_rows().iter().enumerate() {
+                    let mut plain = Plain::empty(segment.physical(*column));
+                    segment.decode_page(*column, page, &mut plain)?;
+                    segment.check()?;
+                    for row in
+                        (0..plain.len()).filter(|row| plain.get(*row).as_ref() == Some(value))
+                    {
+                        found.insert(row_number(before + row as u64)?);
+                    }
+                    before += u64::from(*rows);
+                }
+            }
+        }
+        let found: Arc<[RoaringBitmap]> = found.into();
+        self.deleting = Some(Arc::clone(&found));
+        Ok(found)
     }
 
     /// Compares the new segments with each other.
@@ -166,9 +215,10 @@ impl KeyConflicts {
     }
 
     /// Compares a segment of the table with the new ones.
-    fn compare_with(&self, old: &SegmentEntry) -> Result<Met> {
+    fn compare_with(&self, old: &SegmentEntry, deleting: &[RoaringBitmap]) -> Result<Met> {
         let none = || vec![RoaringBitmap::new(); self.new.len()];
-        let mut met = Met { deleted: old.deleted.clone(), old: RoaringBitmap::new(), new: none() };
+        let (was_deleted, none_old) = (old.deleted.clone(), RoaringBitmap::new());
+        let mut met = Met { was_deleted, old: none_old, new: none(), deleted: 0 };
         let overlaps = |new: &&NewSegment| self.overlap(old, &new.entry);
         if !self.new.iter().any(|new| overlaps(&new)) {
             return Ok(met);
@@ -199,7 +249,10 @@ impl KeyConflicts {
                 };
                 match stays {
                     true => met.new[number].insert(own_row),
-                    false => met.old.insert(old_row),
+                    false => {
+                        met.deleted += u64::from(deleting[number].contains(own_row));
+                        met.old.insert(old_row)
+                    }
                 };
                 Ok(())
             })?;

@@ -304,6 +304,7 @@ fn merged_entry(
         bytes: summary.bytes,
         load: entries[0].load,
         seal: Some(summary.seal),
+        stored: None,
         columns: summary.columns.iter().enumerate().map(stats).collect(),
     };
     set_first_stats(&mut entry, of, first_stats);

@@ -166,11 +166,6 @@ pub enum KeySide {
 }
 
 impl SegmentFile {
-    /// The columns of the key that the segment has a B+ tree of; `None` when it has none.
-    pub fn tree_parts(&self) -> Option<&[KeyPart]> {
-        self.tree_entry().map(|tree| &tree.parts[..])
-    }
-
     /// The row whose key has these values ([`key_values`]), deleted or not; `None` when there is none, or no tree.
     ///
     /// # Errors

@@ -15,8 +15,8 @@ use coload_types::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varin
 use coload_types::{Error, Physical, Result};
 
 use super::column_codec::{
-    corrupt, put_checks, put_column, put_key, put_value, read_checks, read_key, read_schema,
-    read_text, read_value,
+    corrupt, put_checks, put_column, put_key, put_stored, put_value, read_checks, read_key,
+    read_schema, read_stored, read_text, read_value,
 };
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
@@ -45,8 +45,10 @@ const FORMAT_4: u16 = 4;
 const FORMAT_5: u16 = 5;
 /// There are views.
 const FORMAT_6: u16 = 6;
+/// Segments say where they have the columns of their table.
+const FORMAT_7: u16 = 7;
 /// The newest format.
-const NEWEST: u16 = FORMAT_6;
+const NEWEST: u16 = FORMAT_7;
 /// Columns of a view.
 const VIEW_COLUMNS_MAX: usize = 4_096;
 const CHECKSUM_BYTES: usize = 8;
@@ -93,7 +95,10 @@ impl Manifest {
     /// The least format that holds all of it, so that older programs read what they know.
     pub fn format(&self) -> u16 {
         let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
-        if !self.views.is_empty() {
+        let is_altered = |table: &TableEntry| table.segments.iter().any(|s| s.stored.is_some());
+        if self.tables.iter().any(is_altered) {
+            FORMAT_7
+        } else if !self.views.is_empty() {
             FORMAT_6
         } else if self.tables.iter().any(|table| table.schema.key().is_some()) {
             FORMAT_5
@@ -367,6 +372,9 @@ fn put_segment(
     if format >= FORMAT_4 {
         put_deleted(out, segment)?;
     }
+    if format >= FORMAT_7 {
+        put_stored(out, segment, schema.len())?;
+    }
     for stats in &segment.columns {
         put_stats(out, stats);
     }
@@ -384,6 +392,7 @@ fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema, format: u16) -> Re
         other => return Err(corrupt(format!("mark {other} of a seal"))),
     };
     let deleted = if format >= FORMAT_4 { read_deleted(reader, rows)? } else { None };
+    let stored = if format >= FORMAT_7 { read_stored(reader, schema)? } else { None };
     if reader.remaining() / STATS_BYTES_MIN < schema.len() {
         return Err(corrupt("statistics end early".into()));
     }
@@ -391,7 +400,8 @@ fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema, format: u16) -> Re
     for column in schema.columns() {
         columns.push(read_stats(reader, column.data_type.physical(), rows)?);
     }
-    Ok(SegmentEntry { file: segment_name(load, number), rows, deleted, bytes, load, seal, columns })
+    let file = segment_name(load, number);
+    Ok(SegmentEntry { file, rows, deleted, bytes, load, seal, stored, columns })
 }
 
 /// No row of the segment is deleted.

@@ -1,8 +1,12 @@
 //! Columns, types and values of a manifest to bytes and back; see `codec`.
 
+use std::sync::Arc;
+
 use coload_ddl::{CHECKS_MAX, COLUMNS_MAX, Check, KEY_COLUMNS_MAX, Key, KeyKind, Schema};
 use coload_types::bytes::{ByteReader, put_bytes, put_signed, put_varint};
 use coload_types::{Column, DataType, Error, Physical, Result, Value};
+
+use super::{SegmentEntry, StoredColumn};
 
 const IS_NULLABLE: u8 = 1;
 const HAS_DEFAULT: u8 = 2;
@@ -45,6 +49,68 @@ pub(super) fn read_schema(reader: &mut ByteReader<'_>) -> Result<Schema> {
         columns.push(Column { name, data_type, nullable: flags & IS_NULLABLE != 0, default });
     }
     Schema::new(columns).map_err(|e| corrupt(e.to_string()))
+}
+
+/// The file has the columns of the table, in their order.
+const AS_TABLE: u8 = 0;
+/// Where it has each column follows.
+const BY_COLUMN: u8 = 1;
+/// The column is one of the file.
+const AT: u8 = 0;
+/// All rows have NULL in it.
+const ALL_NULL: u8 = 1;
+/// All rows have the value that follows.
+const ALL_SAME: u8 = 2;
+
+pub(super) fn put_stored(out: &mut Vec<u8>, segment: &SegmentEntry, width: usize) -> Result<()> {
+    let Some(stored) = &segment.stored else {
+        out.push(AS_TABLE);
+        return Ok(());
+    };
+    if stored.len() != width {
+        return Err(Error::Invalid(format!(
+            "segment {} says where {} columns are, its table has {width}",
+            segment.file,
+            stored.len()
+        )));
+    }
+    out.push(BY_COLUMN);
+    for column in stored.iter() {
+        match column {
+            StoredColumn::At(index) => {
+                out.push(AT);
+                put_varint(out, u64::from(*index));
+            }
+            StoredColumn::Constant(None) => out.push(ALL_NULL),
+            StoredColumn::Constant(Some(value)) => {
+                out.push(ALL_SAME);
+                put_value(out, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read_stored(
+    reader: &mut ByteReader<'_>,
+    schema: &Schema,
+) -> Result<Option<Arc<[StoredColumn]>>> {
+    match reader.u8()? {
+        AS_TABLE => return Ok(None),
+        BY_COLUMN => {}
+        other => return Err(corrupt(format!("mark {other} of columns"))),
+    }
+    let mut stored = Vec::with_capacity(schema.len());
+    for column in schema.columns() {
+        let physical = column.data_type.physical();
+        stored.push(match reader.u8()? {
+            AT => StoredColumn::At(reader.varint_u32()?),
+            ALL_NULL => StoredColumn::Constant(None),
+            ALL_SAME => StoredColumn::Constant(Some(read_value(reader, physical, usize::MAX)?)),
+            other => return Err(corrupt(format!("mark {other} of a column"))),
+        });
+    }
+    Ok(Some(stored.into()))
 }
 
 /// A byte each: lengths of the name and of the condition.

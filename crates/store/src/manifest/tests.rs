@@ -66,6 +66,7 @@ fn segment(schema: &Schema, load: LoadId, number: u32, seed: u8) -> SegmentEntry
         bytes: 1 << 40,
         load,
         seal: None,
+        stored: None,
         columns: schema.columns().iter().map(stats).collect(),
     }
 }
@@ -166,6 +167,35 @@ fn example_6() -> Manifest {
     manifest
 }
 
+/// A manifest of format 7: a segment has its columns elsewhere.
+fn example_7() -> Manifest {
+    let mut manifest = example_6();
+    let table = &mut manifest.tables[0];
+    let mut stored: Vec<StoredColumn> =
+        (0..table.schema.len() as u32).rev().map(StoredColumn::At).collect();
+    stored[1] = StoredColumn::Constant(Some(Value::Int(-3)));
+    stored[2] = StoredColumn::Constant(None);
+    stored[5] = StoredColumn::Constant(Some(Value::Wide(1 << 90)));
+    table.segments[1].stored = Some(stored.into());
+    manifest
+}
+
+#[test]
+fn places_of_columns_that_cannot_be_are_refused() {
+    let manifest = example_7();
+    assert_eq!(manifest.format(), 7);
+    let mut short = manifest.clone();
+    short.tables[0].segments[1].stored = Some(vec![StoredColumn::At(0)].into());
+    assert!(short.encode().is_err());
+    let mut other = manifest;
+    let stored = &mut other.tables[0].segments[1].stored;
+    let mut columns = stored.as_ref().unwrap().to_vec();
+    columns[1] = StoredColumn::Constant(Some(Value::Wide(1)));
+    *stored = Some(columns.into());
+    let decoded = Manifest::decode(&other.encode().unwrap(), path());
+    assert!(decoded.is_err() || decoded.unwrap() != other);
+}
+
 #[test]
 fn views_that_cannot_be_are_refused() {
     let decode = |m: &Manifest| Manifest::decode(&m.encode().unwrap(), path());
@@ -216,6 +246,7 @@ fn a_manifest_is_read_back_as_written() {
         example_4(),
         example_5(),
         example_6(),
+        example_7(),
     ] {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
@@ -224,7 +255,7 @@ fn a_manifest_is_read_back_as_written() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let mut bytes = example_6().encode().unwrap();
+    let mut bytes = example_7().encode().unwrap();
     for at in 0..bytes.len() {
         bytes[at] ^= 1 << (at % 8);
         let error = Manifest::decode(&bytes, path()).unwrap_err();
@@ -235,7 +266,7 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
-    let bytes = example_6().encode().unwrap();
+    let bytes = example_7().encode().unwrap();
     let content = &bytes[..bytes.len() - 8];
     for at in 0..content.len() {
         assert!(Manifest::decode(&bytes[..at], path()).is_err());
@@ -249,7 +280,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 7;
+    bytes[8] = 8;
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
@@ -284,8 +315,15 @@ fn a_segment_named_after_another_load_is_not_written() {
 /// The files of each format must be readable for ever. `COLOAD_BLESS=1` writes them anew.
 #[test]
 fn the_stored_examples_of_each_format_are_read() {
-    let examples =
-        [(1, example()), (2, example_2()), (3, example_3()), (4, example_4()), (5, example_5())];
+    let examples = [
+        (1, example()),
+        (2, example_2()),
+        (3, example_3()),
+        (4, example_4()),
+        (5, example_5()),
+        (6, example_6()),
+        (7, example_7()),
+    ];
     for (format, example) in examples {
         let name = format!("tests/examples/manifest-{format}.manifest");
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

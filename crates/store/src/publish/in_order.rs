@@ -7,18 +7,41 @@ use std::time::Duration;
 use coload_types::Result;
 
 use super::LoadDir;
+use crate::change::LoadTarget;
 use crate::directory::parse_segment_name;
 use crate::keyed::{
     Keyed, LoadFiles, OrderedLoad, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey,
     order_load,
 };
 use crate::manifest::SegmentEntry;
+use crate::on_conflict::{DeleteWhere, OnConflict};
 use crate::segment_writer::SegmentWriter;
 
 /// What is taken for the memory of a writer that does not say it, such as a statement.
 const USUAL_MEMORY: u64 = 256 << 20;
 
 impl LoadDir {
+    /// Says what happens to keys that are in the table or come twice, before segments are put in order.
+    ///
+    /// # Errors
+    /// `Invalid` when the table has no PRIMARY KEY.
+    pub fn set_on_conflict(&mut self, on_conflict: OnConflict) -> Result<()> {
+        on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
+        self.on_conflict = on_conflict;
+        Ok(())
+    }
+
+    /// Says which rows are none of the table, and take those away that have their keys.
+    ///
+    /// # Errors
+    /// `Invalid` when the table has no PRIMARY KEY or no such column, or its rows do not give way ([`Self::set_on_conflict`]).
+    pub fn set_delete_where(&mut self, delete_where: DeleteWhere) -> Result<()> {
+        let LoadTarget { name, schema, .. } = &self.target;
+        delete_where.check(name, schema, self.key.as_ref(), self.on_conflict)?;
+        self.delete_where = Some(delete_where);
+        Ok(())
+    }
+
     /// Puts the rows of all segments into one order, that of the table's key; where there is none they stay. Segments that are not
     /// in order, meet others in their ranges of keys or have rows that give way to others are written anew under other numbers, and
     /// removed. Segments come in the order of the input.
