@@ -47,6 +47,7 @@ use crate::examples;
 use crate::json_mapping::{GivenMapping, parse_mapping};
 use crate::place_args::PlaceArgs;
 use crate::remote_args::RemoteArgs;
+use crate::share_args::{ShareArgs, SplitArgs};
 use crate::sheet_args::SheetArgs;
 use crate::size::parse_size;
 
@@ -155,6 +156,9 @@ pub struct LoadArgs {
     /// How a load into a server works.
     #[command(flatten)]
     pub remote: RemoteArgs,
+    /// Which share of a load it is.
+    #[command(flatten)]
+    pub share: ShareArgs,
     /// How a load into a database works.
     #[command(flatten)]
     pub database: DatabaseArgs,
@@ -262,9 +266,12 @@ pub struct VerifyArgs {
 #[derive(Debug, Args)]
 pub struct LoadsArgs {
     /// The server that has the loads: coload://[user@]host[:port]
-    #[arg(long, value_name = "SERVER")]
-    pub server: String,
-    /// Drop the unfinished load of this id
+    #[arg(long, value_name = "SERVER", required_unless_present = "store")]
+    pub server: Option<String>,
+    /// The directory of a store of this machine whose loads of several workers are shown
+    #[arg(long, value_name = "STORE", conflicts_with = "server")]
+    pub store: Option<PathBuf>,
+    /// Drop the unfinished load of this id, all shares of it
     #[arg(long, value_name = "ID")]
     pub abort: Option<String>,
 }
@@ -483,9 +490,9 @@ pub struct PlanArgs {
     /// How many workers there are
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub workers: usize,
-    /// Up to so many inputs it is written down who reads what; of more, the hash of the name says it
-    #[arg(long, value_name = "N", default_value = "4096")]
-    pub explicit_max: usize,
+    /// How the inputs are shared.
+    #[command(flatten)]
+    pub splits: SplitArgs,
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,

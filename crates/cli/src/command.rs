@@ -13,6 +13,7 @@ pub mod manual;
 pub mod plan;
 #[cfg(feature = "sql")]
 pub mod serve;
+pub mod share;
 pub mod sniff;
 #[cfg(feature = "sql")]
 pub mod sql;

@@ -11,6 +11,7 @@ use std::fmt::Write;
 use coload::{DryRun, KeyCounts, LoadReport, Merged, WrittenFiles};
 
 use crate::size::{show_bytes, show_count};
+use coload_wire::{SharesDone, show_numbers};
 use notes::{kinds_list, mended, rejects_list, widened};
 use tables::{FILES_SHOWN_MAX, files_table, rate, show_seconds};
 
@@ -25,6 +26,9 @@ const WHOLE: f64 = 0.999_999;
 /// The report as text.
 pub fn text(report: &LoadReport) -> String {
     let mut out = headline(report);
+    if let Some(shares) = &report.shares {
+        out.push_str(&shares_line(report, shares));
+    }
     if report.earlier.is_some() {
         return out;
     }
@@ -84,6 +88,30 @@ fn headline(report: &LoadReport) -> String {
         show_bytes(report.bytes_read()),
         show_count(rate(report.bytes_read(), report.wall.as_secs_f64()).round() as u64),
         names.join(", "),
+    )
+}
+
+/// What became of all shares of a load.
+fn shares_line(report: &LoadReport, shares: &SharesDone) -> String {
+    let SharesDone { of, missing, rows, rejects, .. } = shares;
+    if !missing.is_empty() {
+        return format!(
+            "share {} of {} is kept; nothing is visible until all are complete; missing: {}\n",
+            of.number,
+            of.count,
+            show_numbers(missing)
+        );
+    }
+    let version = match &report.published {
+        Some(shown) => format!(" as version {}", shown.version),
+        None => String::new(),
+    };
+    format!(
+        "all {} shares of load {} are published{version}: {} rows, {} rejects\n",
+        of.count,
+        of.load,
+        show_count(*rows),
+        show_count(*rejects)
     )
 }
 

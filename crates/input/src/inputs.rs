@@ -1,6 +1,7 @@
 //! The inputs of a load: files, globs, objects and standard input.
 
 mod list;
+mod listing;
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,6 +20,7 @@ use crate::raw::RawFile;
 use list::InputList;
 
 pub use list::Inputs;
+pub use listing::{Keep, Met, expand_inputs_where};
 
 /// The argument that means standard input.
 pub const STDIN: &str = "-";

@@ -30,7 +30,10 @@ pub use encoding::{
     ByteOrder, DosPage, Encoding, End, MARK_BYTES_MAX, Said, TextEncoding, ToUtf8, convert_all,
     detect_encoding,
 };
-pub use inputs::{InputFile, InputSource, Inputs, STDIN, expand_inputs, expand_inputs_with};
+pub use inputs::{
+    InputFile, InputSource, Inputs, Keep, Met, STDIN, expand_inputs, expand_inputs_where,
+    expand_inputs_with,
+};
 pub use names::Names;
 pub use open::{TextInput, Waiting, open_stream};
 pub use queue::{BLOCK_BYTES, Block, Job, Taken, TextQueue, Who};

@@ -1,7 +1,7 @@
 //! The account of a load: records read = rows loaded + rejects + those that a filter left out, for each
 //! input.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use coload_input::Inputs;
 use coload_source::{Mended, Reject, RejectWriter, RejectedRecord, RejectedValue};
 use coload_types::{DataType, Error, Place, Result};
-use coload_wire::{FieldsByInput, PartitionAccount, RejectLimit, Rejects};
+use coload_wire::{FieldsByInput, PartIs, PartitionAccount, RejectLimit, Rejects};
 
 use crate::file_report::{FileCounts, FileReports};
 use crate::format::{Arrival, Format, InputBounds, PieceSpan};
@@ -17,6 +17,7 @@ use crate::kinds::{RejectKind, RejectKinds};
 use crate::output_file::{OutputFile, check_output};
 use crate::report::REJECTS_KEPT_MAX;
 use crate::request::LoadRequest;
+use crate::text::first_record_at;
 use crate::widen::{Way, Widening};
 
 /// Bytes of a value or record that a report keeps.
@@ -48,6 +49,12 @@ pub struct Account {
     cells: Option<FieldsByInput>,
     /// What was read of each input so far, without a gap.
     read: Vec<Coverage>,
+    /// Parts of inputs, where it is not all of one: where it starts, and before which byte its records start.
+    parts: BTreeMap<usize, (u64, u64)>,
+    /// Parts of inputs of which the lines before them are not known, until one is to be told.
+    lines_unknown: BTreeSet<usize>,
+    /// The load, if there are such.
+    request: Option<Box<LoadRequest>>,
     limit: RejectLimit,
     rejects: u64,
     /// The first rejects.
@@ -78,14 +85,25 @@ impl Account {
     pub fn new<F: Format>(request: &LoadRequest, source: &F, way: Way) -> Result<Self> {
         let bounds = source.bounds();
         let whole = |of: &InputBounds| {
-            let bytes = of.end.unwrap_or(0);
-            FileCounts { bytes, text_bytes: bytes, ..FileCounts::default() }
+            let (bytes, text_bytes) = match (of.part, of.end) {
+                (Some(to), _) => (to - of.start, of.start),
+                (None, end) => (end.unwrap_or(0), end.unwrap_or(0)),
+            };
+            FileCounts { bytes, text_bytes, ..FileCounts::default() }
         };
         let covered = |of: &InputBounds| Coverage {
             to: of.start,
             end: of.end.unwrap_or(END_UNKNOWN),
             lines: of.lines,
         };
+        let part = |(number, of): (usize, &InputBounds)| Some((number, (of.start, of.part?)));
+        let parts = bounds.iter().enumerate().filter_map(part).collect();
+        let is_unknown = |(number, of): &(usize, &InputBounds)| {
+            matches!(request.part(*number), PartIs::Bytes { range, .. } if range.start > 0)
+                && of.part.is_some()
+        };
+        let lines_unknown: BTreeSet<usize> =
+            bounds.iter().enumerate().filter(is_unknown).map(|(number, _)| number).collect();
         let files = bounds.iter().map(whole).collect();
         let read = bounds.iter().map(covered).collect();
         let (output, writer) = match &request.rejects_file {
@@ -97,6 +115,9 @@ impl Account {
             }
         };
         Ok(Account {
+            request: (!lines_unknown.is_empty()).then(|| Box::new(request.clone())),
+            parts,
+            lines_unknown,
             read,
             inputs: request.inputs.clone(),
             files,
@@ -176,6 +197,9 @@ impl Account {
             return Err(self.gap(span.file, to, span.start));
         }
         let rejects = span.rejects.len() as u64;
+        if rejects > 0 || span.mended != Mended::default() {
+            self.find_lines(span.file)?;
+        }
         for reject in span.rejects {
             let line = self.read[span.file].lines + reject.line + 1;
             if !self.widens(span.file, line, &reject) {
@@ -197,6 +221,24 @@ impl Account {
         file.filtered += span.filtered;
         // With what stands before the first record.
         file.text_bytes = file.text_bytes.max(span.end);
+        Ok(())
+    }
+
+    /// Counts the lines before a part of an input, if they are not known.
+    fn find_lines(&mut self, file: usize) -> Result<()> {
+        let Some(request) = self.request.as_ref().filter(|_| self.lines_unknown.contains(&file))
+        else {
+            return Ok(());
+        };
+        let start = self.skipped(file);
+        let at = first_record_at(request, file, start, None)?;
+        if at.byte != start {
+            let place = Place { file: self.inputs.name(file), line: 0, byte: start, field: 0 };
+            let text = format!("no record starts here; the first behind it is at byte {}", at.byte);
+            return Err(Error::Input { place: Box::new(place), text });
+        }
+        self.read[file].lines += at.lines;
+        self.lines_unknown.remove(&file);
         Ok(())
     }
 
@@ -327,7 +369,12 @@ impl Account {
             writer.finish().map(drop).map_err(fail)?;
         }
         for (file, read) in self.read.iter().enumerate() {
-            if read.end != read.to && !self.sampled {
+            let is_whole = match (self.parts.get(&file), read.end) {
+                // The last record may go on behind a part.
+                (Some((_, to)), END_UNKNOWN) => read.to >= *to,
+                (_, end) => read.to == end,
+            };
+            if !is_whole && !self.sampled {
                 return Err(self.gap(file, read.to, read.end));
             }
         }
@@ -356,14 +403,21 @@ impl Account {
 
     /// Bytes of text read of all inputs, with what stands before their records.
     pub fn text_bytes(&self) -> u64 {
-        self.read.iter().map(|read| read.to).sum()
+        let all: u64 = self.read.iter().map(|read| read.to).sum();
+        all - self.parts.values().map(|(start, _)| start).sum::<u64>()
+    }
+
+    /// Bytes of an input before the part that is read.
+    fn skipped(&self, file: usize) -> u64 {
+        self.parts.get(&file).map_or(0, |(start, _)| *start)
     }
 
     /// What became of each input, and the first rejects.
     pub fn into_files(mut self) -> (FileReports, Vec<Reject>) {
         if self.sampled {
-            for (file, read) in self.files.iter_mut().zip(&self.read) {
-                file.bytes = file.bytes.min(read.to);
+            for number in 0..self.files.len() {
+                let read = self.read[number].to - self.skipped(number);
+                self.files[number].bytes = self.files[number].bytes.min(read);
             }
         }
         (FileReports::new(self.inputs, self.files, self.mended), self.kept)

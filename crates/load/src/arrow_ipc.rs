@@ -106,11 +106,13 @@ impl Format for Arrow {
                     start: file.head,
                     lines: 0,
                     end: Some(file.file.bytes()),
+                    part: None,
                 };
                 files.files.iter().map(of).collect()
             }
             Arrow::Stream(_, stream) => {
-                vec![InputBounds { start: 0, lines: 0, end: None }; stream.inputs.len()]
+                let of = InputBounds { start: 0, lines: 0, end: None, part: None };
+                vec![of; stream.inputs.len()]
             }
         }
     }

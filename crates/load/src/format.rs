@@ -125,6 +125,8 @@ pub struct InputBounds {
     pub lines: u64,
     /// Where its last record ends, which of a stream is not known.
     pub end: Option<u64>,
+    /// Of a part of an input: the records are read that start before this byte. What stands before `start` is no part.
+    pub part: Option<u64>,
 }
 
 /// Reads the chunks of a leg.

@@ -25,6 +25,7 @@ use crate::report::{
 };
 use crate::request::LoadRequest;
 use crate::resources::Resources;
+use crate::share_into_store::take_share;
 use crate::target::DoneSegment;
 use crate::widen::Widened;
 
@@ -36,6 +37,9 @@ impl Destination for Store {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let started = Started::now();
         let request = with_rules_of_table(self, load.request)?;
+        if let Some(share) = &load.request.share {
+            return take_share(self, load.with_request(&request), share, &started);
+        }
         let pass = |request: &LoadRequest, pass| {
             load_once(self, load.with_request(request), &started, pass)
         };
@@ -87,17 +91,24 @@ pub fn target(request: &LoadRequest) -> LoadTarget {
 }
 
 /// A load that is written and not visible yet.
-struct Written<'a> {
-    dir: LoadDir,
-    record: LoadRecord,
-    whole: AllLegs<'a>,
+pub struct Written<'a> {
+    /// Its folder.
+    pub dir: LoadDir,
+    /// What is remembered of it.
+    pub record: LoadRecord,
+    /// What became of the inputs.
+    pub whole: AllLegs<'a>,
     /// The segments as the manifest names them.
-    entries: Vec<SegmentEntry>,
+    pub entries: Vec<SegmentEntry>,
     /// How rows were put in order, if the table has a key.
-    sorted: Option<SortReport>,
+    pub sorted: Option<SortReport>,
 }
 
-fn write_once<'a>(
+/// Writes the rows of a load.
+///
+/// # Errors
+/// Those of a load. `Stop::Widen` where it has to start again.
+pub fn write_once<'a>(
     store: &Store,
     load: Load<'a>,
     started: &Started,

@@ -41,6 +41,8 @@ mod request;
 mod reread;
 mod resources;
 mod schedule;
+mod share;
+mod share_into_store;
 mod splits;
 mod spool;
 mod target;
@@ -83,8 +85,11 @@ pub use report::{
 };
 pub use request::{InputForm, LoadRequest, OpenStream};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};
+pub use share::SharedLoad;
+pub use share_into_store::{drop_shares, list_shares};
 pub use splits::{
-    Split, SplitMethod, SplitPart, SplitPlan, WorkerShare, plan_hashed, plan_splits, worker_of_name,
+    FoundInputs, Split, SplitMethod, SplitPart, SplitPlan, SplitRules, WorkerShare, plan_splits,
+    worker_of_name,
 };
 pub use target::{
     Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, Target, Work,

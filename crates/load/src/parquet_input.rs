@@ -56,15 +56,19 @@ pub fn not_a_file(name: &str) -> Error {
 /// Says which column chunks are read: others need not come from afar.
 fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
     let mut groups = groups.iter().peekable();
+    let mut ranges = Vec::new();
     for (number, file) in files.iter().enumerate() {
-        let mut ranges = Vec::new();
+        // Parts of one file follow each other.
+        if number > 0 && files[number - 1].file.name() != file.file.name() {
+            ranges.clear();
+        }
         while let Some(group) = groups.next_if(|group| group.file as usize == number) {
             if group.rows == 0 {
                 continue;
             }
             ranges.extend(group.columns.iter().map(|at| at.start..at.start + at.bytes));
         }
-        file.file.will_read(ranges);
+        file.file.will_read(ranges.iter().cloned());
     }
 }
 
@@ -115,17 +119,18 @@ impl Format for Parquet {
         let of = |file: &IndexedFile| InputBounds {
             start: file.head,
             lines: 0,
-            end: Some(file.file.bytes()),
+            end: Some(file.end),
+            part: (file.skipped > 0).then_some(file.end),
         };
         self.files.iter().map(of).collect()
     }
 
     fn stored_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.file.bytes()).sum()
+        self.files.iter().map(|file| file.end - file.skipped).sum()
     }
 
     fn head_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.head).sum()
+        self.files.iter().map(|file| file.head - file.skipped).sum()
     }
 
     fn bytes_before(&self, place: Position, _records: u64) -> u64 {

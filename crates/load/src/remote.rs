@@ -28,7 +28,7 @@ use coload_link::{ClientTls, WireCompression};
 use coload_threads::Started;
 use coload_transform::{Adaptive, Policy};
 use coload_types::{Error, Result};
-use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER, RejectLimit};
+use coload_wire::{Again, LoadStatus, PROGRAM_AT_SERVER, RejectLimit, SHARE_AT_SERVER};
 
 use crate::hooks::Hooks;
 use crate::load::{Destination, Load};
@@ -38,6 +38,7 @@ use crate::report::LoadReport;
 use crate::request::LoadRequest;
 
 pub use address::Address;
+pub use fingerprint::describe_as;
 use going::Going;
 pub use session::{abort_load, list_loads, table_schema};
 
@@ -118,6 +119,9 @@ impl Destination for RemoteOptions {
         let whole = matches!(self.work, RemoteWork::Pipe | RemoteWork::Seq);
         if whole && request.program.is_some() {
             return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
+        }
+        if whole && request.share.is_some() {
+            return Err(Error::Invalid(SHARE_AT_SERVER.into()));
         }
         if whole && let Some(form) = request.form.typed_name() {
             return Err(Error::Invalid(format!(

@@ -13,6 +13,7 @@ use coload_source::{Mending, Reject};
 use coload_store::{KeyCounts, LoadId, MergeReport};
 use coload_threads::{Started, Step, StepClock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Column, DataType, Error, Result};
+use coload_wire::SharesDone;
 
 use crate::file_report::FileReports;
 use crate::kinds::RejectKind;
@@ -164,6 +165,8 @@ pub struct LoadReport {
     pub dry_run: Option<DryRun>,
     /// For a server that had loaded this before: nothing was loaded now.
     pub earlier: Option<Earlier>,
+    /// For a share of a load of several workers: what became of all of them.
+    pub shares: Option<SharesDone>,
 }
 
 /// A version of a store that shows the rows of a load.
@@ -240,6 +243,7 @@ impl LoadReport {
             placement: None,
             dry_run: None,
             earlier: None,
+            shares: None,
         }
     }
 

@@ -8,7 +8,7 @@ use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
 use coload_store::{DeleteWhere, LoadId, LoadMode, OnConflict};
 use coload_threads::epoch_us;
 use coload_types::{Column, DataType, Error, Result, parse_value};
-use coload_wire::{ColumnFrom, Derivation, FieldMap, FieldsByInput, RejectLimit};
+use coload_wire::{ColumnFrom, Derivation, FieldMap, FieldsByInput, PartIs, RejectLimit, Share};
 
 use crate::grain::RecordSize;
 use crate::opened::OpenedStream;
@@ -89,6 +89,8 @@ pub struct LoadRequest {
     pub protected: Vec<(PathBuf, &'static str)>,
     /// Table that gets what the file gets, in the version that shows the rows.
     pub rejects_table: Option<String>,
+    /// Which share of a load of several workers it is, and which parts of its inputs are read.
+    pub share: Option<Arc<Share>>,
 }
 
 impl std::fmt::Debug for LoadRequest {
@@ -138,6 +140,7 @@ impl LoadRequest {
             rejects_file: None,
             protected: Vec::new(),
             rejects_table: None,
+            share: None,
         }
     }
 
@@ -184,6 +187,12 @@ impl LoadRequest {
             key.sql(self.schema.columns()),
             self.table
         )))
+    }
+
+    /// What is read of an input.
+    pub(crate) fn part(&self, number: usize) -> &PartIs {
+        let part = self.share.as_ref().and_then(|share| share.parts.get(number));
+        part.map_or(&PartIs::Whole, |part| &part.is)
     }
 
     /// Columns that are read from the inputs.
@@ -302,7 +311,8 @@ impl LoadRequest {
     /// Checks what does not depend on the inputs.
     pub(crate) fn check(&self) -> Result<()> {
         self.dialect.check()?;
-        if self.inputs.is_empty() {
+        // A worker may have nothing to do.
+        if self.inputs.is_empty() && self.share.is_none() {
             return Err(Error::Invalid(
                 "no input: name a file, a glob, or - for standard input".into(),
             ));

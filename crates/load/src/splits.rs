@@ -5,27 +5,40 @@
 //!   hashed     name -> hash -> the worker in whose range it falls                   many: no list of who has which
 //! ```
 //!
-//! Cost: explicit, 48 bytes a split and a footer for each file of Parquet; hashed, a look at each name.
+//! The plan is made by each worker by itself, so it depends on the inputs and flags only; what tells it from others is
+//! its print.
+//!
+//! Cost: explicit, 48 bytes a split and a footer for each file of Parquet; hashed, a look at each name, of which none is kept.
 //!
 //! Source: seed 003, explicit and implicit distribution.
 
 mod assign;
+mod print;
 
 use std::ops::Range;
 
-use coload_input::{Inputs, Raw, TextInput};
+use coload_input::{Inputs, Keep, Met, Raw, TextInput};
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
+use coload_wire::PlanPrint;
 
 use crate::parquet_input::{not_a_file, row_groups};
 use crate::request::{InputForm, LoadRequest};
 use crate::text::has_documents;
 use assign::assign_largest_first;
+pub use print::InputsPrint;
 
 /// Splits for each worker that a load is cut into at least, if its inputs can be cut: the last to end then has little left.
 const SPLITS_PER_WORKER: u64 = 8;
-/// Smallest split: less is not worth a request and a look for the first record.
-const SPLIT_BYTES_MIN: u64 = 4 << 20;
+
+/// How inputs are shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SplitRules {
+    /// Most inputs of which it is written down who reads what.
+    pub explicit_max: usize,
+    /// Smallest split: less is mostly not worth a request and a look for the first record.
+    pub split_bytes_min: u64,
+}
 
 /// A part of an input that one worker reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,64 +131,128 @@ fn check_asked(inputs: &Inputs, workers: usize) -> Result<()> {
     }
 }
 
-/// Plans who reads what, written down for each split. `explicit_max` is what messages say of it.
+/// Plans who reads what, written down for each split.
 ///
 /// # Errors
 /// `Invalid` when there are no workers, or an input can be read only once or its size is not known; those of looking at inputs.
-pub fn plan_splits(
-    request: &LoadRequest,
-    workers: usize,
-    explicit_max: usize,
-) -> Result<SplitPlan> {
+pub fn plan_splits(request: &LoadRequest, workers: usize, rules: SplitRules) -> Result<SplitPlan> {
     let inputs = &request.inputs;
     check_asked(inputs, workers)?;
     let all = (0..inputs.len()).map(|number| bytes_of(inputs, number)).sum::<Result<u64>>()?;
-    let most = (all / (workers as u64 * SPLITS_PER_WORKER)).max(SPLIT_BYTES_MIN);
+    let most = (all / (workers as u64 * SPLITS_PER_WORKER)).max(rules.split_bytes_min.max(1));
     let (mut splits, mut whole) = (Vec::new(), 0_usize);
+    let large = (0..inputs.len()).any(|number| inputs.bytes(number).is_some_and(|b| b > most));
+    let cut = match large && are_cut(request)? {
+        true => Cut::Large,
+        false => Cut::None,
+    };
     for number in 0..inputs.len() {
         let before = splits.len();
-        split_input(request, number, most, &mut splits)?;
+        split_input(request, (number, cut), most, &mut splits)?;
         let is_large = bytes_of(inputs, number)? > most;
         whole += usize::from(is_large && splits.len() == before + 1);
     }
     let shares = assign_largest_first(&mut splits, workers);
     let mut because = vec![
         format!(
-            "{} inputs are few enough to say who reads which (--explicit-max {explicit_max})",
-            inputs.len()
+            "{} inputs are few enough to say who reads which (--explicit-max {})",
+            inputs.len(),
+            rules.explicit_max
         ),
         format!("what can be cut is cut into splits of {most} bytes at most"),
         "the largest first, each to the worker that has least".to_owned(),
     ];
     if whole > 0 {
         because.push(format!(
-            "{whole} larger inputs cannot be cut: compressed, in another encoding than UTF-8, one row group, or documents of \
-             JSON"
+            "{whole} larger inputs cannot be cut: some are compressed or in another encoding than UTF-8, have one row group, or \
+             are documents of JSON"
         ));
     }
     Ok(SplitPlan { workers, method: SplitMethod::Explicit(splits), shares, because })
 }
 
-/// Plans who reads what by the hashes of names; nothing is opened.
-///
-/// # Errors
-/// As [`plan_splits`].
-pub fn plan_hashed(inputs: &Inputs, workers: usize, explicit_max: usize) -> Result<SplitPlan> {
-    check_asked(inputs, workers)?;
-    let mut shares = vec![WorkerShare::default(); workers];
-    for number in 0..inputs.len() {
-        let share = &mut shares[worker_of_name(&inputs.name(number), workers)];
-        share.splits += 1;
-        share.bytes += bytes_of(inputs, number)?;
+/// Inputs as they are found, for a plan: what it takes to plan by hashes of names, of which none is kept.
+#[derive(Debug, Clone)]
+pub struct FoundInputs {
+    workers: usize,
+    rules: SplitRules,
+    /// The worker whose inputs are kept, if they are loaded.
+    own: Option<usize>,
+    shares: Vec<WorkerShare>,
+    print: InputsPrint,
+    count: usize,
+    /// The least name: all workers look at that input.
+    least: Option<String>,
+}
+
+impl FoundInputs {
+    /// None was found yet. `own` is the number of the worker that loads its inputs, from 0.
+    ///
+    /// # Errors
+    /// `Invalid` when there are no workers.
+    pub fn new(workers: usize, own: Option<usize>, rules: SplitRules) -> Result<Self> {
+        if workers == 0 {
+            return Err(Error::Invalid("--workers is 0; it is at least 1".to_owned()));
+        }
+        Ok(FoundInputs {
+            workers,
+            rules,
+            own,
+            shares: vec![WorkerShare::default(); workers],
+            print: InputsPrint::default(),
+            count: 0,
+            least: None,
+        })
     }
-    let because = vec![
-        format!(
-            "{} inputs are more than are listed for each worker (--explicit-max {explicit_max})",
-            inputs.len()
-        ),
-        "each worker takes the names whose hash falls into its range, whole".to_owned(),
-    ];
-    Ok(SplitPlan { workers, method: SplitMethod::Hashed, shares, because })
+
+    /// Takes an input, and says whether it is kept: each as long as they may be few, then those of the worker.
+    pub fn meet(&mut self, met: &Met<'_>) -> Keep {
+        let worker = worker_of_name(met.name, self.workers);
+        self.shares[worker].splits += 1;
+        self.shares[worker].bytes += met.bytes;
+        self.print.add(met);
+        self.count += 1;
+        if self.least.as_deref().is_none_or(|least| met.name < least) {
+            self.least = Some(met.name.to_owned());
+        }
+        match self.are_few() || self.own == Some(worker) {
+            true => Keep::Yes,
+            false => Keep::No,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether it is written down who reads what.
+    pub fn are_few(&self) -> bool {
+        self.count <= self.rules.explicit_max
+    }
+
+    /// The least name of all.
+    pub fn least(&self) -> Option<&str> {
+        self.least.as_deref()
+    }
+
+    /// What tells the plan of this method from others.
+    pub fn print(&self, method: &SplitMethod) -> PlanPrint {
+        self.print.of_method(method)
+    }
+
+    /// Who reads what by the hashes of names; nothing is opened.
+    pub fn plan_hashed(&self) -> SplitPlan {
+        let because = vec![
+            format!(
+                "{} inputs are more than are listed for each worker (--explicit-max {})",
+                self.count, self.rules.explicit_max
+            ),
+            "each worker takes the names whose hash falls into its range, whole".to_owned(),
+        ];
+        let (workers, shares) = (self.workers, self.shares.clone());
+        SplitPlan { workers, method: SplitMethod::Hashed, shares, because }
+    }
 }
 
 fn bytes_of(inputs: &Inputs, number: usize) -> Result<u64> {
@@ -187,10 +264,32 @@ fn bytes_of(inputs: &Inputs, number: usize) -> Result<u64> {
     })
 }
 
+/// Whether inputs are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Those that are larger than a split.
+    Large,
+    /// None.
+    None,
+}
+
+/// Whether the inputs can be cut. All of a worker are read in the same way: text at any byte, or one after the other.
+fn are_cut(request: &LoadRequest) -> Result<bool> {
+    if request.form != InputForm::Text {
+        return Ok(request.form == InputForm::Parquet);
+    }
+    for number in 0..request.inputs.len() {
+        if !is_plain(request, number)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The splits of an input, which have no worker yet.
 fn split_input(
     request: &LoadRequest,
-    number: usize,
+    (number, cut): (usize, Cut),
     most: u64,
     splits: &mut Vec<Split>,
 ) -> Result<()> {
@@ -198,7 +297,7 @@ fn split_input(
     let mut push = |part: SplitPart, bytes: u64| {
         splits.push(Split { input: number, part, bytes, worker: 0 });
     };
-    let is_cut = bytes > most;
+    let is_cut = cut == Cut::Large && bytes > most;
     match request.form {
         InputForm::Parquet if is_cut => {
             let input = request.inputs.at(number);
@@ -218,7 +317,7 @@ fn split_input(
                 first = end;
             }
         }
-        InputForm::Text if is_cut && is_plain(request, number)? => {
+        InputForm::Text if is_cut => {
             // Of one size, so that none is a small rest.
             let count = bytes.div_ceil(most);
             let size = bytes.div_ceil(count);
@@ -246,6 +345,38 @@ fn is_plain(request: &LoadRequest, number: usize) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A million names were a list in each worker.
+    #[test]
+    fn of_many_inputs_few_are_kept_and_all_are_planned() {
+        let rules = SplitRules { explicit_max: 100, split_bytes_min: 1 };
+        let found_by = |own: Option<usize>, order: &mut dyn Iterator<Item = u32>| {
+            let mut found = FoundInputs::new(8, own, rules).expect("workers");
+            let mut kept = Vec::new();
+            for number in order {
+                let name = format!("s3://bucket/{number:06}.json");
+                let met = Met { name: &name, bytes: 7, etag: Some("e"), modified_ns: 5 };
+                if found.meet(&met) == Keep::Yes {
+                    kept.push(name);
+                }
+            }
+            (found, kept)
+        };
+        let (planned, kept) = found_by(None, &mut (0..20_000));
+        assert_eq!((kept.len(), planned.are_few(), planned.count()), (100, false, 20_000));
+        let (loaded, kept) = found_by(Some(3), &mut (0..20_000).rev());
+        let own = kept.iter().filter(|name| worker_of_name(name, 8) == 3).count() as u64;
+        let plan = loaded.plan_hashed();
+        assert_eq!(own, plan.shares[3].splits);
+        assert!(kept.len() as u64 <= own + 100 && own < 20_000 / 7);
+        assert_eq!((plan.bytes(), plan.shares.len()), (140_000, 8));
+        // Whoever looks in whatever order plans the same.
+        let method = SplitMethod::Hashed;
+        assert_eq!(planned.print(&method), loaded.print(&method));
+        assert_eq!((planned.least(), planned.plan_hashed()), (loaded.least(), plan));
+        let (fewer, _) = found_by(None, &mut (0..19_999));
+        assert_ne!(planned.print(&method), fewer.print(&method));
+    }
 
     #[test]
     fn names_fall_to_all_workers_about_alike() {

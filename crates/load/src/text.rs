@@ -6,18 +6,21 @@ mod cut;
 mod head;
 mod measure;
 mod open_inputs;
+mod parts;
 mod reader;
 mod reading;
 mod sample;
 mod stream;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chunks::{ChunkPieces, Piece, Start, cut_files, keep_first};
-use coload_input::{Raw, TextInput, Waiting};
+use coload_input::{Raw, RawFile, TextInput, Waiting};
 use coload_types::{Error, Result};
+use coload_wire::PartIs;
 use head::Head;
-use open_inputs::{OpenInput, OpenInputs};
+use open_inputs::{Extent, OpenInput, OpenInputs};
 use reading::TextReading;
 use stream::StreamSource;
 
@@ -31,8 +34,12 @@ use crate::spool::Spool;
 pub use columns::column_rules;
 pub use head::has_documents;
 pub use open_inputs::OPEN_FILE_BYTES;
+pub use parts::{RecordAt, first_record_at, first_record_behind};
 pub use reader::{TextPiece, WindowReader};
 pub use sample::{Measure, sample_bytes};
+
+/// Bytes behind a part in which its last record mostly ends.
+const BEHIND_PART_BYTES: u64 = 64 << 10;
 
 /// Inputs of text.
 pub enum Text {
@@ -92,12 +99,15 @@ impl Format for Text {
                 let of = |i: OpenInput<'_>| InputBounds {
                     start: i.data_start,
                     lines: i.data_line,
-                    end: Some(i.bytes),
+                    // Of another part the last record may go on behind it.
+                    end: (i.extent == Extent::Whole || i.to == i.bytes).then_some(i.bytes),
+                    part: (i.extent == Extent::Part).then_some(i.to),
                 };
                 inputs.iter().map(of).collect()
             }
             Text::Stream(stream) => {
-                vec![InputBounds { start: 0, lines: 0, end: None }; stream.inputs.len()]
+                let of = InputBounds { start: 0, lines: 0, end: None, part: None };
+                vec![of; stream.inputs.len()]
             }
         }
     }
@@ -111,7 +121,10 @@ impl Format for Text {
 
     fn head_bytes(&self) -> u64 {
         match self {
-            Text::Files { inputs, .. } => inputs.iter().map(|i| i.data_start).sum(),
+            Text::Files { inputs, .. } => {
+                let whole = inputs.iter().filter(|input| input.extent == Extent::Whole);
+                whole.map(|input| input.data_start).sum()
+            }
             Text::Stream(_) => 0,
         }
     }
@@ -218,16 +231,30 @@ fn open_files(
     };
     let mut files = OpenInputs::new(&request.inputs, head.line_end());
     let fields = request.fields_of_inputs();
+    let mut parts: Vec<(Arc<RawFile>, Range<u64>)> = Vec::new();
     for (number, input) in request.inputs.iter().enumerate() {
         let text = TextInput::open(&input)?;
         if !(text.is_plain_file() && request.dialect.encoding.is_utf8(&text.start()?)) {
             return Ok(None);
         }
         let Raw::File { file, .. } = text.raw else { return Ok(None) };
-        if file.bytes() > bytes_max {
+        if file.bytes() > bytes_max && *request.part(number) == PartIs::Whole {
             return Ok(None);
         }
+        let part_file = Arc::clone(&file);
         files.push(file, &head.clone().with_fields(fields.of(number).count))?;
+        if let PartIs::Bytes { range, start } = request.part(number) {
+            // The first part has what stands before the first record.
+            let first = files.at(number).data_start;
+            let start = if range.start == 0 { first.max(*start) } else { *start };
+            files.take_part(start, range.end);
+            parts.push((part_file, start..range.end.saturating_add(BEHIND_PART_BYTES)));
+        }
+    }
+    // Parts of one file follow each other.
+    for of_file in parts.chunk_by(|(a, _), (b, _)| a.name() == b.name()) {
+        let ranges = || of_file.iter().map(|(_, range)| range.clone());
+        of_file.iter().for_each(|(file, _)| file.will_read(ranges()));
     }
     Ok(Some(files))
 }

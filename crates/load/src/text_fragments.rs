@@ -279,6 +279,7 @@ mod tests {
             work: Work::Partitions,
             salt: 0,
             again: Again::No,
+            share: None,
         }
     }
 

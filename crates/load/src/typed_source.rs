@@ -205,7 +205,7 @@ impl Format for SourceRows {
             Cut::Parts(_) => Some(self.stored_bytes()),
             Cut::Stream(_) => None,
         };
-        vec![InputBounds { start: 0, lines: 0, end }]
+        vec![InputBounds { start: 0, lines: 0, end, part: None }]
     }
 
     fn stored_bytes(&self) -> u64 {

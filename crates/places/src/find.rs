@@ -1,5 +1,7 @@
 //! Finds the objects that addresses name: one by one, by a prefix, or by a pattern.
 
+mod paged;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +18,8 @@ use crate::object::{Object, Objects, Version};
 use crate::place::{PlaceOptions, open};
 use crate::runtime::wait_for;
 use crate::words;
+
+pub use paged::{KeepObject, find_objects_where};
 
 /// As globs of files: `*` stays within a folder, `**` does not.
 const MATCHING: MatchOptions = MatchOptions {
@@ -173,13 +177,7 @@ fn list(
     options: &PlaceOptions,
 ) -> Result<Vec<ObjectMeta>> {
     let (shown, options) = (address.shown().to_owned(), options.clone());
-    let prefix = match folder.trim_end_matches('/') {
-        "" => None,
-        folder => Some(
-            Path::parse(folder)
-                .map_err(|e| Error::Invalid(format!("{shown} names no objects: {e}")))?,
-        ),
-    };
+    let prefix = prefix_of(&shown, folder)?;
     let mut found = wait_for(async move {
         match depth {
             Depth::Folder => {
@@ -201,6 +199,16 @@ fn list(
     found.retain(|object| object.size > 0 || object.location.as_ref() != folder);
     found.sort_unstable_by(|a, b| a.location.cmp(&b.location));
     Ok(found)
+}
+
+/// What the keys of objects in a folder begin with.
+fn prefix_of(shown: &str, folder: &str) -> Result<Option<Path>> {
+    match folder.trim_end_matches('/') {
+        "" => Ok(None),
+        folder => Path::parse(folder)
+            .map(Some)
+            .map_err(|e| Error::Invalid(format!("{shown} names no objects: {e}"))),
+    }
 }
 
 /// All objects below a prefix; a list that ends early goes on behind the last one.

@@ -19,6 +19,6 @@ mod runtime;
 mod words;
 
 pub use address::is_address;
-pub use find::find_objects;
+pub use find::{KeepObject, find_objects, find_objects_where};
 pub use object::{ObjectRef, Objects};
 pub use place::PlaceOptions;

@@ -99,6 +99,16 @@ impl Objects {
         Arc::new(Objects { stores, objects, options, ahead: ReadAhead::default() })
     }
 
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
     /// An object.
     ///
     /// # Panics
@@ -172,6 +182,30 @@ impl ObjectRef {
     /// When it was written, microseconds since the epoch.
     pub fn modified_us(&self) -> i64 {
         self.object().version.modified_us
+    }
+
+    /// Some objects apart from those that they were found with: what is read ahead is these. Those of one address that follow
+    /// each other are one object.
+    pub fn apart(some: &[ObjectRef]) -> Vec<ObjectRef> {
+        let Some(first) = some.first() else { return Vec::new() };
+        let mut stores: Vec<Arc<dyn ObjectStore>> = Vec::new();
+        let mut objects: Vec<Object> = Vec::with_capacity(some.len());
+        let mut numbers = Vec::with_capacity(some.len());
+        for one in some {
+            let object = one.object();
+            if objects.last().is_none_or(|last| last.address != object.address) {
+                let store = &one.all.stores[object.store as usize];
+                let known = stores.iter().position(|known| Arc::ptr_eq(known, store));
+                let number = known.unwrap_or_else(|| {
+                    stores.push(Arc::clone(store));
+                    stores.len() - 1
+                });
+                objects.push(Object { store: number as u32, ..object.clone() });
+            }
+            numbers.push(objects.len() as u32 - 1);
+        }
+        let all = Objects::new(stores, objects, first.all.options.clone());
+        numbers.into_iter().map(|number| ObjectRef { all: Arc::clone(&all), number }).collect()
     }
 
     /// All objects that were found with it.

@@ -38,11 +38,21 @@ pub fn handle() -> Result<&'static Handle> {
 pub fn wait_for<T: Send + 'static>(
     request: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
+    begin(request)?()
+}
+
+/// Begins a request, and gives what waits for what comes of it.
+///
+/// # Errors
+/// `Unavailable` when it could not run.
+pub fn begin<T: Send + 'static>(
+    request: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<impl FnOnce() -> Result<T>> {
     let (sender, receiver) = mpsc::sync_channel(1);
     handle()?.spawn(async move {
         // Who asked has gone if nobody takes it.
         let _ = sender.send(request.await);
     });
     let gone = |_| Error::Unavailable("a request to a server was dropped".to_owned());
-    receiver.recv().map_err(gone)?
+    Ok(move || receiver.recv().map_err(gone)?)
 }

@@ -220,6 +220,17 @@ impl Active {
         (received.parts().map(|(_, p)| p.rows).sum(), rejects)
     }
 
+    /// Where the last record of each input ends, by the numbers of those that have some.
+    pub fn ends(&self) -> HashMap<usize, u64> {
+        let mut ends: HashMap<usize, u64> = HashMap::new();
+        let received = lock(&self.received);
+        for input in received.parts().flat_map(|(_, part)| &part.files) {
+            let end = ends.entry(input.file as usize).or_default();
+            *end = (*end).max(input.end);
+        }
+        ends
+    }
+
     /// Bytes held for partitions under way.
     pub fn held_bytes(&self) -> u64 {
         let received = lock(&self.received);

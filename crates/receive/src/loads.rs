@@ -1,6 +1,7 @@
 //! All loads of a server: beginning, going on, publishing, listing, dropping.
 
 mod identity;
+mod shares;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, atomic::Ordering};
@@ -16,7 +17,8 @@ use coload_store::{
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{
-    DONE, Done, Finish, LoadDescription, LoadStage, LoadStatus, ServerLoad, WELCOME, Work,
+    DONE, Done, Finish, LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME,
+    Work,
 };
 use futures::Stream;
 use identity::{Identity, key_of};
@@ -188,7 +190,10 @@ impl Inner {
             Identity::Published(done) => return Ok(Begun::Done(done)),
         };
         let begun = self.store.list_journals()?;
-        if !begun.iter().any(|entry| entry.id == id) {
+        let mut description = description;
+        if description.share.is_some() {
+            self.fit_shares(id, &mut description, &begun)?;
+        } else if !begun.iter().any(|entry| entry.id == id) {
             self.check_begun_differently(&description, &begun)?;
         }
         let asks_when = description.began_us.is_some();
@@ -251,6 +256,10 @@ impl Inner {
             journal.remove()?;
             return Ok(Journalled::Published(done));
         }
+        if description.share.is_some() && journal.finished_share()?.is_some() {
+            drop(journal);
+            return self.complete_before(description).map(Journalled::Published);
+        }
         if begun {
             let first = LoadDescription::decode(&journal.description()?)?;
             description.began_us = first.began_us.or(description.began_us);
@@ -281,6 +290,7 @@ impl Inner {
             let Ok(begun) = LoadDescription::decode(&entry.description) else { continue };
             if begun.table.eq_ignore_ascii_case(&description.table)
                 && begun.salt == 0
+                && begun.share.is_none()
                 && begun.origin == description.origin
                 && begun.inputs.names() == description.inputs.names()
             {
@@ -350,6 +360,9 @@ impl Inner {
             ..Done::default()
         };
         let target = load.target();
+        if load.description.share.is_some() {
+            return self.finish_share(load, finish, (segments, rejects));
+        }
         let mut journal = lock(&load.journal);
         let Some(of_load) = journal.take() else {
             return Err(Error::Refused(format!("load {} is over", load.id)));
@@ -407,8 +420,10 @@ impl Inner {
         let mut list = Vec::new();
         for entry in self.store.list_journals()? {
             let Ok(description) = LoadDescription::decode(&entry.description) else { continue };
+            let complete = self.store.complete_share(entry.id).ok().flatten();
             let active = lock(&self.active).get(&entry.id).cloned();
-            let (rows, rejects) = active.as_ref().map_or((0, 0), |a| a.counts());
+            let counts = complete.as_ref().map_or((0, 0), |share| (share.rows, share.rejects));
+            let (rows, rejects) = active.as_ref().map_or(counts, |a| a.counts());
             let arriving =
                 active.is_some_and(|a| a.has_client()) || lock(&self.whole).contains_key(&entry.id);
             list.push(LoadStatus {
@@ -420,6 +435,9 @@ impl Inner {
                 bytes: entry.bytes,
                 idle_s: entry.modified.elapsed().map_or(0, |d| d.as_secs()),
                 inputs: description.inputs.names().iter().take(4).collect(),
+                share: description
+                    .share
+                    .map(|share| ShareStatus { of: share.of, is_complete: complete.is_some() }),
             });
         }
         for table in self.store.snapshot()?.tables() {
@@ -434,6 +452,7 @@ impl Inner {
                     idle_s: ((coload_threads::epoch_us() - record.finished_us).max(0) / 1_000_000)
                         as u64,
                     inputs: record.inputs.iter().take(4).cloned().collect(),
+                    share: None,
                 });
             }
         }
@@ -442,15 +461,29 @@ impl Inner {
 
     /// The table that an unfinished load goes to, and what is needed of it: who may drop a load may make it.
     pub fn needs(&self, id: LoadId) -> Result<(String, Need)> {
-        let entry = self.store.list_journals()?.into_iter().find(|e| e.id == id);
-        let entry = entry.ok_or_else(|| {
-            Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)"))
-        })?;
-        let description = LoadDescription::decode(&entry.description)?;
-        Ok((description.table, Need::of(description.mode)))
+        for entry in self.store.list_journals()? {
+            let description = LoadDescription::decode(&entry.description);
+            let is_share = |d: &LoadDescription| d.share.as_ref().is_some_and(|s| s.of.load == id);
+            if entry.id == id || description.as_ref().is_ok_and(is_share) {
+                let description = description?;
+                return Ok((description.table, Need::of(description.mode)));
+            }
+        }
+        Err(Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)")))
     }
 
+    /// Drops a load that is not published, or all shares of one.
     pub fn abort(&self, id: LoadId) -> Result<()> {
+        let shares = self.shares_of(id)?;
+        if shares.is_empty() {
+            return self.abort_one(id);
+        }
+        // Nobody publishes them meanwhile.
+        let _lock = self.store.lock_shares()?;
+        shares.into_iter().try_for_each(|share| self.abort_one(share))
+    }
+
+    fn abort_one(&self, id: LoadId) -> Result<()> {
         let unknown =
             || Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)"));
         let ended = Error::Refused(format!("load {id} was aborted"));
@@ -488,11 +521,16 @@ impl Inner {
 
     /// Removes journals that nobody needs: of published loads, and abandoned ones.
     fn expire(&self) -> Result<()> {
+        self.publish_complete()?;
         let snapshot = self.store.snapshot()?;
-        for entry in self.store.list_journals()? {
+        let journals = self.store.list_journals()?;
+        let shares = shares::last_used(&journals);
+        for entry in journals {
             // One that somebody works on is locked.
             let Ok(Some(journal)) = self.store.open_journal(entry.id) else { continue };
-            let old = entry.modified + self.options.expire < SystemTime::now();
+            // A share is as old as the youngest of its load.
+            let used = shares.get(&entry.id).copied().unwrap_or(entry.modified);
+            let old = used + self.options.expire < SystemTime::now();
             let is_published = LoadDescription::decode(&entry.description).is_ok_and(|d| {
                 let key = key_of(&d, &journal).unwrap_or(entry.id);
                 snapshot.published(&d.table, key).is_ok_and(|load| load.is_some())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coload_store::{ColumnStats, LoadJournal, SegmentEntry, SegmentFile, column_stats};
+use coload_store::{LoadJournal, SegmentEntry, SegmentFile};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
 use coload_wire::{InputShare, PartitionAccount, Rejects};
@@ -86,9 +86,7 @@ impl Part {
 
     fn reopen(&self, journal: &LoadJournal, number: u32) -> Result<SegmentEntry> {
         let file = SegmentFile::open(&journal.existing_segment_path(number))?;
-        let columns = (0..file.column_count())
-            .map(|c| Ok(column_stats(&file.column(c)?.index().pages, file.dictionary(c)?)))
-            .collect::<Result<Vec<ColumnStats>>>()?;
+        let columns = file.stats()?;
         let other = self.seal.is_some_and(|seal| seal != file.seal());
         if other || file.rows() != self.rows || file.bytes() != self.bytes {
             return Err(Error::corrupt(file.path(), "another segment than its journal says"));

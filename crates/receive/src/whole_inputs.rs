@@ -413,6 +413,7 @@ impl WholeInputs {
             note: String::new(),
             rejects_bytes,
             mended,
+            shares: None,
         })
     }
 

@@ -40,7 +40,7 @@ pub use chunk::{
 };
 pub use coload_input::{
     Encoding, InputFile, InputSource, Inputs, PlaceOptions, STDIN, Said, TextEncoding,
-    expand_inputs, expand_inputs_with,
+    expand_inputs, expand_inputs_where, expand_inputs_with,
 };
 pub use coload_json::{Between, Holds, Item, Keys, Path, Splitter};
 pub use column::{ColumnForm, ColumnParser, ColumnPlan, PlanKind};

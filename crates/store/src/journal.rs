@@ -7,6 +7,7 @@
 //!   STORE/loads/<load id>/<n>.part     partition n is acknowledged: bytes of the caller
 //!   STORE/loads/<load id>/<n>.leg      other columns from partition n on: bytes of the caller
 //!   STORE/loads/<load id>/<n>.input    bytes of input n, for loads that the server parses
+//!   STORE/loads/<load id>/finished     the load is a share of another, and complete; see `shares`
 //! ```
 //!
 //! Each file but inputs ends with the checksum of its bytes and appears whole, by rename. A segment
@@ -33,6 +34,7 @@ use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::{Lock, LockedFile};
 use crate::manifest::SegmentEntry;
 use crate::publish::{PublishedLoad, publish_linked};
+use crate::shares::FINISHED_NAME;
 use crate::snapshot::pin_newest;
 use crate::store::Store;
 
@@ -142,6 +144,30 @@ impl LoadJournal {
     /// Id of the load that is journalled.
     pub fn id(&self) -> LoadId {
         self.id
+    }
+
+    /// Where it lies.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where a file of it lies.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Gives the segment of a load that is written here a second name in the journal.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails.
+    pub fn take_segment(&self, from: &Path, file: &str) -> Result<()> {
+        let path = self.path_of(file);
+        fs::hard_link(from, &path).map_err(|e| Error::io("link", &path, &e))
+    }
+
+    /// Writes a file that appears whole, and is durable when this returns.
+    pub(crate) fn write_file(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
+        write_whole(&self.dir, name, bytes)
     }
 
     /// What its writer said that it is. It is read when it is asked for: it may name a million inputs.
@@ -290,7 +316,8 @@ impl LoadJournal {
             }
         }
         let load = PublishedLoad { target, begun_on: self.begun_on };
-        publish_linked(&self.store, &self.dir, &load, segments, record)
+        let paths: Vec<PathBuf> = segments.iter().map(|s| self.dir.join(&s.file)).collect();
+        publish_linked(&self.store, &paths, &load, segments, record)
     }
 
     /// Removes the journal: the load is published, or given up.
@@ -298,19 +325,29 @@ impl LoadJournal {
     /// # Errors
     /// `Unavailable` when files cannot be removed.
     pub fn remove(self) -> Result<()> {
-        // Away at once: who begins this load again meanwhile must find nothing of it.
-        let gone = self.store.layout().load(LoadId::random()?);
-        match fs::rename(&self.dir, &gone) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(Error::io("remove", &self.dir, &e)),
-            Ok(()) => {}
-        }
-        match fs::remove_dir_all(&gone) {
-            // A cleaning takes it for what a dead writer left.
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &gone, &e)),
-            _ => Ok(()),
-        }
+        remove_journal(self.store.layout(), &self.dir)
     }
+}
+
+/// Removes the journal in a directory.
+pub(crate) fn remove_journal(layout: &Layout, dir: &Path) -> Result<()> {
+    // Away at once: who begins this load again meanwhile must find nothing of it.
+    let gone = layout.load(LoadId::random()?);
+    match fs::rename(dir, &gone) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(Error::io("remove", dir, &e)),
+        Ok(()) => {}
+    }
+    match fs::remove_dir_all(&gone) {
+        // A cleaning takes it for what a dead writer left.
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &gone, &e)),
+        _ => Ok(()),
+    }
+}
+
+/// The id that the table of a journal's load had when it began; `None` when there was none.
+pub(crate) fn begun_on(dir: &Path) -> Result<Option<u64>> {
+    Ok(read_load(dir)?.0)
 }
 
 fn journal_dir(layout: &Layout, id: LoadId) -> PathBuf {
@@ -319,7 +356,10 @@ fn journal_dir(layout: &Layout, id: LoadId) -> PathBuf {
 
 /// Whether a name is that of a file which ends with the checksum of its bytes.
 pub(crate) fn is_whole_file(name: &str) -> bool {
-    name == LOAD_NAME || name.ends_with(PART_SUFFIX) || name.ends_with(LEG_SUFFIX)
+    name == LOAD_NAME
+        || name == FINISHED_NAME
+        || name.ends_with(PART_SUFFIX)
+        || name.ends_with(LEG_SUFFIX)
 }
 
 /// The number of the partition that a file acknowledges.

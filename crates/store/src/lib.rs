@@ -36,6 +36,7 @@ mod row_change;
 mod segment;
 mod segment_builder;
 mod segment_writer;
+mod shares;
 mod snapshot;
 mod store;
 mod verify;
@@ -69,6 +70,10 @@ pub use segment::{SegmentColumn, SegmentFile, append_page};
 pub use segment_builder::{ClosedSegment, OpenSegment, PlainWrite};
 pub use segment_writer::{
     FinishedColumn, SegmentSummary, SegmentWriter, column_stats, encode_dictionary,
+};
+pub use shares::{
+    FinishedShare, PublishedShares, ShareOf, ShareSegment, SharesAre, SharesLock, SharesTotal,
+    SplitSpan,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;

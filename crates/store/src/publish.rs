@@ -320,11 +320,11 @@ fn key_conflicts(dir: &LoadDir, segments: &[SegmentEntry]) -> Option<KeyConflict
     Some(conflicts.with_deletes(dir.delete_where.clone()))
 }
 
-/// Makes a load visible whose segments lie, durable, in `from`, and stay there too: the caller removes
+/// Makes a load visible whose segments lie, durable, at `from`, and stay there too: the caller removes
 /// them when the load is published.
 pub(crate) fn publish_linked(
     store: &Store,
-    from: &Path,
+    from: &[PathBuf],
     load: &PublishedLoad<'_>,
     segments: &[SegmentEntry],
     record: &LoadRecord,
@@ -335,8 +335,8 @@ pub(crate) fn publish_linked(
     let key = check_newest(store, load.target)?.1;
     let mut ordered = Vec::with_capacity(segments.len());
     let (mut origins, mut before) = (Vec::new(), 0);
-    for segment in segments {
-        let (path, to) = (from.join(&segment.file), layout.segment(&segment.file));
+    for (segment, path) in segments.iter().zip(from) {
+        let to = layout.segment(&segment.file);
         work.note_installed(to.clone());
         if let Some(key) = &key {
             // The journal keeps the segment as it was received.
@@ -350,7 +350,7 @@ pub(crate) fn publish_linked(
                 Ok((SegmentWriter::create(&made)?.with_key(key), made.clone()))
             };
             let how = (&mut origin, &Dram::new("dram", u64::MAX) as &dyn Space, 1);
-            let put = put_entry_in_order(of, segment.clone(), &path, (name, writer), how)?;
+            let put = put_entry_in_order(of, segment.clone(), path, (name, writer), how)?;
             origins.push(origin);
             ordered.push(put.entry);
             if put.columns.is_some() {
@@ -358,9 +358,9 @@ pub(crate) fn publish_linked(
                 continue;
             }
         }
-        match link_new("store::publish::rename", &path, &to) {
+        match link_new("store::publish::rename", path, &to) {
             // Left by a publish that did not come to its end.
-            Err(_) if is_same_file(&path, &to) => {}
+            Err(_) if is_same_file(path, &to) => {}
             Err(e) => return Err(Error::io("link a segment to", &to, &e)),
             Ok(()) => {}
         }

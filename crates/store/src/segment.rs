@@ -29,7 +29,8 @@ use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Value, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
-use crate::manifest::StoredColumn;
+use crate::manifest::{ColumnStats, StoredColumn};
+use crate::segment_writer::column_stats;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
 #[derive(Debug)]
@@ -116,6 +117,15 @@ fn constant_column(
 }
 
 impl SegmentFile {
+    /// Counts of NULLs and ranges of its columns, as a manifest has them.
+    ///
+    /// # Errors
+    /// `Corrupt` when an index or a dictionary is damaged.
+    pub fn stats(&self) -> Result<Vec<ColumnStats>> {
+        let of = |c| Ok(column_stats(&self.column(c)?.index().pages, self.dictionary(c)?));
+        (0..self.column_count()).map(of).collect()
+    }
+
     /// Maps a segment and reads its footer.
     ///
     /// # Errors

@@ -4,13 +4,14 @@ use coload_ddl::{Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
 use coload_store::{LoadId, LoadMode};
 use coload_transform::DictionaryPolicy;
-use coload_types::bytes::{ByteReader, Checksum, put_bytes, put_varint};
+use coload_types::bytes::{ByteReader, Checksum, checksum, put_bytes, put_varint};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{Error, Result};
 
 use crate::dialect::{put_dialect, read_dialect};
 use crate::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
 use crate::rows::RowSource;
+use crate::share::Share;
 use crate::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
 use crate::{FRAGMENTS_MAX, read_text};
 
@@ -34,6 +35,9 @@ const INFERRED: u8 = 1;
 const ORIGIN: u8 = 32;
 /// Flag of a description: it tells when the load began.
 const BEGAN: u8 = 16;
+
+/// Flag of a description: it is a share of a load of several workers.
+const SHARE: u8 = 128;
 
 /// What the client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +86,8 @@ pub struct LoadDescription {
     pub salt: u128,
     /// Which of several wanted loads of the same it is: 0 but for `--again`.
     pub again: Again,
+    /// Which share of a load of several workers it is.
+    pub share: Option<Share>,
 }
 
 /// Where the columns of a load come from.
@@ -105,6 +111,10 @@ pub enum Again {
 /// Why a server that parses takes no program.
 pub const PROGRAM_AT_SERVER: &str = "--where and --select: with --placement pipe and seq the server parses, and \
                                      it does not run them: take --placement adaptive, size, all or none";
+
+/// Why a server that parses takes no share of a load.
+pub const SHARE_AT_SERVER: &str = "--worker: with --placement pipe and seq the server parses, and it reads no splits of \
+                                   inputs: take --placement adaptive, size, all or none";
 
 /// Reads when a load began.
 pub(crate) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
@@ -161,8 +171,14 @@ impl LoadDescription {
         out.extend(self.salt.to_le_bytes());
     }
 
-    /// The id of this load, the `nth` of its kind.
+    /// The id of this load, the `nth` of its kind; of a share that of its journal, whatever it reads.
     pub fn id(&self, nth: u64) -> LoadId {
+        if let Some(Share { of, .. }) = &self.share {
+            let mut bytes = of.load.as_u128().to_le_bytes().to_vec();
+            bytes.extend(of.number.to_le_bytes());
+            let (low, high) = (checksum(&bytes), checksum(&[&bytes[..], b"share"].concat()));
+            return LoadId::from_u128(u128::from(high) << 64 | u128::from(low));
+        }
         let (mut sum, mut bytes) = (Checksum::default(), Vec::new());
         self.put_identity(&mut bytes, NamesAre::Whole, |bytes| {
             if bytes.len() >= HASHED_BYTES {
@@ -198,10 +214,14 @@ impl LoadDescription {
         let inferred = if self.columns_are == ColumnsAre::Inferred { INFERRED } else { 0 };
         let began = if self.began_us.is_some() { BEGAN } else { 0 };
         let origin = if self.origin.is_some() { ORIGIN } else { 0 };
-        out.push(inferred | began | origin | self.rows.flags());
+        let share = if self.share.is_some() { SHARE } else { 0 };
+        out.push(inferred | began | origin | share | self.rows.flags());
         self.rows.put(out);
         out.extend(self.began_us.iter().flat_map(|time| time.to_le_bytes()));
         out.extend(self.origin.iter().flat_map(|origin| origin.to_le_bytes()));
+        if let Some(share) = &self.share {
+            share.put(out);
+        }
     }
 
     /// Reads what [`Self::encode`] wrote.
@@ -255,7 +275,7 @@ impl LoadDescription {
         let flags = reader.u8()?;
         let rows = RowSource::read(
             &mut reader,
-            flags & !(INFERRED | BEGAN | ORIGIN),
+            flags & !(INFERRED | BEGAN | ORIGIN | SHARE),
             &schema,
             inputs.len(),
         )?;
@@ -264,7 +284,14 @@ impl LoadDescription {
             _ => Some(read_began(&mut reader)?),
         };
         let origin = if flags & ORIGIN == 0 { None } else { Some(reader.u64()?) };
+        let share = match flags & SHARE {
+            0 => None,
+            _ => Some(Share::read(&mut reader, inputs.len())?),
+        };
         reader.finish()?;
+        if work != Work::Partitions && share.is_some() {
+            return Err(Error::Invalid(SHARE_AT_SERVER.into()));
+        }
         if work != Work::Partitions && rows.program.is_some() {
             return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
         }
@@ -289,6 +316,7 @@ impl LoadDescription {
             work,
             salt,
             again,
+            share,
         })
     }
 
@@ -335,24 +363,34 @@ impl LoadDescription {
             }
         }
         found.extend(self.rows.differences(&begun.rows));
+        let by_input = self.rows.by_input == begun.rows.by_input;
         let mut differ = |what: &str, same: bool| {
             if !same {
                 found.push(format!("{what} differs"));
             }
         };
-        differ("--append, --replace or --create", self.mode == begun.mode);
-        differ("the columns", self.schema == begun.schema);
-        let rows = self.rows.derivation == begun.rows.derivation;
-        differ("--map, --by-name or --set", rows && self.rows.fields == begun.rows.fields);
-        differ("--union-by-name", self.rows.by_input == begun.rows.by_input);
-        differ("the dialect", self.dialect == begun.dialect);
+        differ("--union-by-name", by_input);
         differ("--chunk-size", self.chunk_bytes == begun.chunk_bytes);
         let fragments = self.fragments_per_partition == begun.fragments_per_partition;
         differ("--fragments-per-partition or --memory", fragments);
         differ("--dictionaries", self.dictionaries == begun.dictionaries);
-        differ("--max-rejects", self.max_rejects == begun.max_rejects);
         differ("--placement", self.work == begun.work);
+        found.extend(self.other_rows(begun));
         found
+    }
+
+    /// In what the rows of the same inputs differ, or what becomes of them.
+    pub(crate) fn other_rows(&self, begun: &LoadDescription) -> Vec<String> {
+        let rows = self.rows.derivation == begun.rows.derivation;
+        let same = [
+            ("--append, --replace or --create", self.mode == begun.mode),
+            ("the columns", self.schema == begun.schema),
+            ("--map, --by-name or --set", rows && self.rows.fields == begun.rows.fields),
+            ("the dialect", self.dialect == begun.dialect),
+            ("--max-rejects", self.max_rejects == begun.max_rejects),
+        ];
+        let differ = same.iter().filter(|(_, same)| !same);
+        differ.map(|(what, _)| format!("{what} differs")).collect()
     }
 }
 
@@ -411,6 +449,7 @@ mod tests {
             work: Work::Pipe,
             salt: 77,
             again: Again::Yes,
+            share: None,
         }
     }
 
@@ -460,7 +499,7 @@ mod tests {
         many.put_identity(&mut whole, NamesAre::Whole, |_| ());
         many.rows.put(&mut whole);
         whole.extend(0_u64.to_le_bytes());
-        let low = coload_types::bytes::checksum(&whole);
+        let low = checksum(&whole);
         assert_eq!(many.id(0).as_u128() as u64, low);
         let few = of(WHOLE_NAMES_MAX);
         assert_eq!(LoadDescription::decode(&few.encode()).unwrap(), few);

@@ -11,6 +11,7 @@ use crate::account::{put_files, read_files};
 use crate::description::read_began;
 use crate::legs::{put_columns, read_columns};
 use crate::rejects::{put_some, read_some};
+use crate::share::SharesDone;
 use crate::{InputShare, PartitionAccount, read_text};
 
 fn put_id(out: &mut Vec<u8>, id: LoadId) {
@@ -200,6 +201,8 @@ pub struct Done {
     pub rejects_bytes: u64,
     /// For `pipe` and `seq`: records of each of `files` that were mended, up to the last with some.
     pub mended: Vec<Mended>,
+    /// For a share of a load of several workers: what became of all of them.
+    pub shares: Option<SharesDone>,
 }
 
 impl Done {
@@ -225,6 +228,9 @@ impl Done {
         put_varint(&mut out, self.rejects_bytes);
         put_varint(&mut out, self.mended.len() as u64);
         self.mended.iter().for_each(|mended| put_mended(&mut out, mended));
+        if let Some(shares) = &self.shares {
+            shares.put(&mut out);
+        }
         out
     }
 
@@ -249,9 +255,13 @@ impl Done {
             note: read_text(&mut reader)?,
             rejects_bytes: reader.varint()?,
             mended: Vec::new(),
+            shares: None,
         };
         let count = reader.count(MENDED_BYTES_MIN)?;
         done.mended = (0..count).map(|_| read_mended(&mut reader)).collect::<Result<_>>()?;
+        if reader.remaining() > 0 {
+            done.shares = Some(SharesDone::read(&mut reader)?);
+        }
         reader.finish()?;
         Ok(done)
     }

@@ -45,21 +45,27 @@ mod prints;
 mod reject_limit;
 mod rejects;
 mod rows;
+mod share;
 mod text_fragment;
 
 pub use account::{InputShare, PartitionAccount, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
 pub use derivation::{ColumnFrom, Derivation, load_time};
-pub use description::{Again, ColumnsAre, LoadDescription, PROGRAM_AT_SERVER, Work};
+pub use description::{
+    Again, ColumnsAre, LoadDescription, PROGRAM_AT_SERVER, SHARE_AT_SERVER, Work,
+};
 pub use done::{Done, Finish, Join, ServerLoad, Welcome};
 pub use fields::{FieldMap, FieldsByInput};
 pub use legs::{Ranges, Widen};
-pub use lists::{LoadStage, LoadStatus, read_statuses, write_statuses};
+pub use lists::{LoadStage, LoadStatus, ShareStatus, read_statuses, write_statuses};
 pub use partition_path::{partition_value, partition_values};
 pub use prints::{InputPrint, PrintList, Prints};
 pub use reject_limit::RejectLimit;
 pub use rejects::Rejects;
 pub use rows::{RowSource, RowSql};
+pub use share::{
+    InputPart, PartIs, PlanPrint, SHARES_MAX, Share, ShareCounts, SharesDone, show_numbers,
+};
 pub use text_fragment::{Parsed, TEXT_HEAD_BYTES, TextFragment, TextIs, put_text_head};
 
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};

@@ -1,8 +1,8 @@
 //! The loads of a server, as `coload loads` shows them.
 
-use coload_store::LoadId;
-use coload_types::Result;
+use coload_store::{LoadId, ShareOf};
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Error, Result};
 
 use crate::read_text;
 
@@ -36,6 +36,17 @@ pub struct LoadStatus {
     pub idle_s: u64,
     /// Names of its first inputs.
     pub inputs: Vec<String>,
+    /// Which share it is, if it is one of a load of several workers.
+    pub share: Option<ShareStatus>,
+}
+
+/// A share of a load in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareStatus {
+    /// Which share of which load, which `coload loads --abort` takes.
+    pub of: ShareOf,
+    /// Whether it is complete.
+    pub is_complete: bool,
 }
 
 /// The statuses as bytes.
@@ -57,6 +68,14 @@ pub fn write_statuses(statuses: &[LoadStatus]) -> Vec<u8> {
         for input in &status.inputs {
             put_bytes(&mut out, input.as_bytes());
         }
+    }
+    // Behind the list, so that it is the same where there are none.
+    for (index, share) in (0_u64..).zip(statuses).filter_map(|(i, s)| Some((i, s.share?))) {
+        put_varint(&mut out, index);
+        out.extend(share.of.load.as_u128().to_le_bytes());
+        put_varint(&mut out, share.of.number.into());
+        put_varint(&mut out, share.of.count.into());
+        out.push(u8::from(share.is_complete));
     }
     out
 }
@@ -81,7 +100,19 @@ pub fn read_statuses(bytes: &[u8]) -> Result<Vec<LoadStatus>> {
         let (bytes, idle_s) = (reader.varint()?, reader.varint()?);
         let count = reader.count(1)?;
         let inputs = (0..count).map(|_| read_text(&mut reader)).collect::<Result<_>>()?;
-        statuses.push(LoadStatus { id, table, state, rows, rejects, bytes, idle_s, inputs });
+        let share = None;
+        statuses.push(LoadStatus { id, table, state, rows, rejects, bytes, idle_s, inputs, share });
+    }
+    while reader.remaining() > 0 {
+        let index = reader.varint()?;
+        let load = LoadId::from_u128(reader.i128()? as u128);
+        let of = ShareOf { load, number: reader.varint_u32()?, count: reader.varint_u32()? };
+        let share = ShareStatus { of, is_complete: reader.u8()? != 0 };
+        let status = usize::try_from(index).ok().and_then(|index| statuses.get_mut(index));
+        let Some(status) = status else {
+            return Err(Error::Corrupt(format!("a share of load {index} of {count}")));
+        };
+        status.share = Some(share);
     }
     reader.finish()?;
     Ok(statuses)
@@ -103,8 +134,11 @@ mod tests {
             bytes: 3,
             idle_s: 4,
             inputs: vec!["a.csv".into(), "b.csv".into()],
+            share: None,
         };
-        let statuses = vec![status; 2];
+        let of = ShareOf { load: LoadId::from_u128(4), number: 2, count: 3 };
+        let share = Some(ShareStatus { of, is_complete: true });
+        let statuses = vec![status.clone(), LoadStatus { share, ..status }];
         assert_eq!(read_statuses(&write_statuses(&statuses)).unwrap(), statuses);
     }
 }

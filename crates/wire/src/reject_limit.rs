@@ -1,5 +1,6 @@
 //! How many records a load may leave out.
 
+use coload_store::{ShareOf, SharesTotal};
 use coload_types::{Error, Result};
 
 /// How many records may be rejected before the load fails.
@@ -32,6 +33,26 @@ impl RejectLimit {
             }
             None => text.parse().map(RejectLimit::Count).map_err(|_| wrong()),
         }
+    }
+
+    /// Checks the rejects of all shares of a load, before they are published.
+    ///
+    /// # Errors
+    /// `Invalid` when they are too many.
+    pub fn check_shares(self, of: ShareOf, total: SharesTotal) -> Result<()> {
+        let SharesTotal { rows, rejects } = total;
+        if !self.is_over(rejects, rows.saturating_add(rejects)) {
+            return Ok(());
+        }
+        let limit = match self {
+            RejectLimit::Count(limit) => limit.to_string(),
+            RejectLimit::Percent(share) => format!("{share}%"),
+        };
+        Err(Error::Invalid(format!(
+            "the shares of load {} have {rejects} rejects together, over --max-rejects {limit}; nothing was loaded (drop \
+             the load with coload loads --abort {0}, and begin it anew)",
+            of.load
+        )))
     }
 
     /// Whether so many rejects are too many.

@@ -17,6 +17,7 @@ use coload_ddl::column_sql;
 use coload_source::Inputs;
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
+use crate::command::share::{Whole, find_shared, refuse_share};
 use crate::command::{load_database, load_parquet, load_remote};
 use crate::given::{check_given, given_dialect};
 use crate::interrupt::cancel_on_signal;
@@ -134,6 +135,10 @@ pub fn load(call: &Call<'_>, brought: Option<coload::Rows>) -> Done<Option<Loade
         None if args.dry_run => (into, dry_run as LoadInto),
         None => (into, load_into as LoadInto),
     };
+    let publishes = known.is_none() || into.as_bytes().starts_with(b"coload");
+    if !publishes {
+        refuse_share(args).map_err(Failure::Usage)?;
+    }
     load(call, rest, request)
 }
 
@@ -142,7 +147,9 @@ pub fn load(call: &Call<'_>, brought: Option<coload::Rows>) -> Done<Option<Loade
 /// # Errors
 /// `Failed` when a dry run says that the load would fail.
 fn tell(args: &LoadArgs, (report, dialect): &Loaded) -> Done {
-    if let (Some(earlier), Some(id)) = (&report.earlier, report.id) {
+    if let (Some(earlier), Some(shares)) = (&report.earlier, &report.shares) {
+        say(&format!("nothing was loaded: of load {}, {}", shares.of.load, earlier.held));
+    } else if let (Some(earlier), Some(id)) = (&report.earlier, report.id) {
         let held = if earlier.held.is_empty() { "it is published already" } else { &earlier.held };
         say(&format!(
             "nothing was loaded: this is load {id}, and {held} (--again loads it once more)"
@@ -181,7 +188,8 @@ fn tell_nothing(args: &LoadArgs) -> Done {
 }
 
 /// Finds out what a load into the store of a directory would do.
-fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<Loaded>> {
+fn dry_run(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
+    let found = find_shared(call.args, &mut request)?;
     let Some(mut plan) = Coload::plan_dry_run(into, &request)? else { return Ok(None) };
     let table = format!("table {}", plan.request.table);
     if let Some(key) = plan.request.schema.key() {
@@ -191,7 +199,7 @@ fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<L
         ));
     }
     let prepared = prepare(call, &mut plan, &table)?;
-    let request = plan.request;
+    let request = Whole::new(call.args, found, plan.request)?.dry()?;
     let run = prepared.run(|resources, hooks| Coload::dry_run(into, &request, resources, hooks))?;
     Ok(Some((run, request.dialect_of_text().cloned())))
 }
@@ -199,6 +207,7 @@ fn dry_run(call: &Call<'_>, into: &OsStr, request: PlanRequest) -> Done<Option<L
 /// Loads into the store of a directory.
 fn load_into(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Option<Loaded>> {
     // Looked at first, so that a name that is wrong makes no store.
+    let found = find_shared(call.args, &mut request)?;
     find_inputs(&mut request)?;
     let store = Coload::create_or_open(into)?;
     let Some(mut plan) = store.plan_unless_empty(&request)? else { return Ok(None) };
@@ -208,9 +217,12 @@ fn load_into(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Op
     let rejects = Rejects::prepare(call.args.rejects.as_ref(), store.store(), &table)?;
     request.rejects_file = rejects.file.clone();
     request.rejects_table = rejects.table.map(str::to_owned);
-    let report = prepared.run(|resources, hooks| store.load(&request, resources, hooks))?;
+    request.protected.push((store.store().path().to_owned(), "the store"));
+    let dialect = request.dialect_of_text().cloned();
+    let whole = Whole::new(call.args, found, request)?;
+    let report = prepared.run(|resources, hooks| whole.load(resources, hooks, store.store()))?;
     drop(rejects);
-    Ok(Some((report, request.dialect_of_text().cloned())))
+    Ok(Some((report, dialect)))
 }
 
 /// What a load may use, and who is told of it.

@@ -7,6 +7,7 @@ use coload_load::{Address, ask_patiently, table_schema};
 
 use crate::args::RejectsTo;
 use crate::command::load::{self, Call, Loaded};
+use crate::command::share::{Whole, find_shared};
 use crate::output::{Done, Failure};
 use crate::remote_args::remote_options;
 
@@ -35,6 +36,7 @@ pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<O
     request.table = request.table.or_else(|| server.table.clone());
     let mut remote = remote_options(server, &call.identity)?;
     args.remote.apply(&mut remote);
+    let found = find_shared(args, &mut request)?;
     // The server may be away for some time, at the start as well as later.
     let cancel = call.attendant.cancel();
     let described = |table: &str| ask_patiently(&remote, &cancel, || table_schema(&remote, table));
@@ -50,10 +52,10 @@ pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<O
     }
     let table = format!("table {}", plan.request.table);
     let prepared = load::prepare(call, &mut plan, &table)?;
-    let request = plan.request;
-    let report =
-        prepared.run(|resources, hooks| coload::load(&request, resources, hooks, &remote))?;
-    Ok(Some((report, request.dialect_of_text().cloned())))
+    let dialect = plan.request.dialect_of_text().cloned();
+    let whole = Whole::new(args, found, plan.request)?;
+    let report = prepared.run(|resources, hooks| whole.load(resources, hooks, &remote))?;
+    Ok(Some((report, dialect)))
 }
 
 /// Adds the rules of the table, so that records which break one are rejects. The server refuses other columns.

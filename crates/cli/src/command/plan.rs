@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use coload::{Error, Inputs, Origin, PlanRequest, plan_with};
-use coload_load::{Split, SplitMethod, SplitPart, SplitPlan, plan_hashed, plan_splits};
-use coload_source::expand_inputs_with;
+use coload_load::{Split, SplitMethod, SplitPart, SplitPlan, plan_splits};
 use serde_json::{Value, json};
 
 use crate::args::{PlanArgs, ReportForm};
+use crate::command::share::find_inputs;
 use crate::given::{check_given, given_dialect};
 use crate::output::{Done, Failure, print};
 use crate::report::{Side, align};
@@ -19,15 +19,17 @@ use crate::size::{show_bytes, show_count};
 /// `Usage` when flags contradict each other, `Failed` when the inputs cannot be planned.
 pub fn run(args: &PlanArgs) -> Done {
     check_given(&args.dialect)?;
-    let inputs = expand_inputs_with(&args.inputs, &args.places.options(), &args.sheets.choice())?;
-    let plan = match inputs.len() > args.explicit_max {
+    let (places, sheets) = (args.places.options(), args.sheets.choice());
+    let how = (None, args.splits.rules());
+    let (inputs, found) = find_inputs(&args.inputs, (&places, &sheets), args.workers, how)?;
+    let plan = match found.are_few() {
+        true => explicit(args, &inputs)?,
         // So many are not opened.
-        true => plan_hashed(&inputs, args.workers, args.explicit_max)?,
-        false => explicit(args, &inputs)?,
+        false => found.plan_hashed(),
     };
     print(&match args.output {
-        ReportForm::Text => text(&plan, &inputs),
-        ReportForm::Json => json_text(&plan, &inputs),
+        ReportForm::Text => text(&plan, &inputs, found.count()),
+        ReportForm::Json => json_text(&plan, &inputs, found.count()),
     })
 }
 
@@ -39,10 +41,10 @@ fn explicit(args: &PlanArgs, inputs: &Inputs) -> Done<SplitPlan> {
             "nothing to plan: the inputs hold no record".to_owned(),
         )));
     };
-    Ok(plan_splits(&plan.request, args.workers, args.explicit_max)?)
+    Ok(plan_splits(&plan.request, args.workers, args.splits.rules())?)
 }
 
-fn text(plan: &SplitPlan, inputs: &Inputs) -> String {
+fn text(plan: &SplitPlan, inputs: &Inputs, count: usize) -> String {
     let mut out = String::new();
     for line in &plan.because {
         // Writing to a String cannot fail.
@@ -54,7 +56,7 @@ fn text(plan: &SplitPlan, inputs: &Inputs) -> String {
     };
     let mut lines = vec![["worker", unit, "bytes"].map(str::to_owned).to_vec()];
     for (worker, share) in plan.shares.iter().enumerate() {
-        let cells = [worker.to_string(), show_count(share.splits), show_bytes(share.bytes)];
+        let cells = [(worker + 1).to_string(), show_count(share.splits), show_bytes(share.bytes)];
         lines.push(cells.to_vec());
     }
     let _ =
@@ -62,7 +64,7 @@ fn text(plan: &SplitPlan, inputs: &Inputs) -> String {
     let _ = writeln!(
         out,
         "\n{} inputs, {}; the worker with most has {:.1} % more than the mean",
-        show_count(inputs.len() as u64),
+        show_count(count as u64),
         show_bytes(plan.bytes()),
         plan.imbalance_percent()
     );
@@ -77,7 +79,7 @@ fn text(plan: &SplitPlan, inputs: &Inputs) -> String {
                 }
             };
             let name = inputs.name(split.input);
-            lines.push(vec![split.worker.to_string(), name, part, show_bytes(split.bytes)]);
+            lines.push(vec![(split.worker + 1).to_string(), name, part, show_bytes(split.bytes)]);
         }
         let sides = [Side::Left, Side::Left, Side::Left, Side::Right];
         let _ = write!(out, "\n{}", align(&lines, &sides));
@@ -91,11 +93,11 @@ fn by_worker(splits: &[Split]) -> Vec<&Split> {
     splits
 }
 
-fn json_text(plan: &SplitPlan, inputs: &Inputs) -> String {
-    let share = |(worker, share): (usize, &coload_load::WorkerShare)| json!({ "worker": worker, "splits": share.splits, "bytes": share.bytes });
+fn json_text(plan: &SplitPlan, inputs: &Inputs, count: usize) -> String {
+    let share = |(worker, share): (usize, &coload_load::WorkerShare)| json!({ "worker": worker + 1, "splits": share.splits, "bytes": share.bytes });
     let split = |split: &&Split| {
         let mut value = json!({
-            "worker": split.worker,
+            "worker": split.worker + 1,
             "input": inputs.name(split.input),
             "bytes": split.bytes,
         });
@@ -117,7 +119,7 @@ fn json_text(plan: &SplitPlan, inputs: &Inputs) -> String {
     let value = json!({
         "method": method,
         "because": plan.because,
-        "inputs": inputs.len(),
+        "inputs": count,
         "bytes": plan.bytes(),
         "imbalance_percent": plan.imbalance_percent(),
         "workers": workers,

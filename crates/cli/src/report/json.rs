@@ -8,6 +8,7 @@ use coload::{
     Reject, RejectKind, SortReport, Step, Widened, WrittenFiles,
 };
 use coload_source::Mended;
+use coload_wire::SharesDone;
 use serde_json::{Value, json};
 
 use super::database::database_json;
@@ -68,6 +69,10 @@ pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport
         add(network_json(network));
         add(json!({ "already": report.earlier.is_some() }));
     }
+    if let Some(shares) = &report.shares {
+        add(shares_json(shares));
+        add(json!({ "already": report.earlier.is_some() }));
+    }
     report.placement.iter().for_each(|placement| add(placement_json(placement)));
     report.database.iter().for_each(|database| add(database_json(database)));
     report.written.iter().for_each(|written| add(written_json(written)));
@@ -94,6 +99,15 @@ fn dry_run_json(report: &LoadReport, run: &DryRun) -> Value {
         "estimated_wall_s": run.of_all(report.wall.as_secs_f64()),
         "columns": columns.collect::<Vec<_>>(),
     })
+}
+
+fn shares_json(shares: &SharesDone) -> Value {
+    let SharesDone { of, missing, rows, rejects, .. } = shares;
+    let all = missing.is_empty();
+    json!({ "share": {
+        "load_id": of.load.to_string(), "worker": of.number, "workers": of.count, "missing": missing,
+        "published": all, "load_rows": all.then_some(rows), "load_rejects": all.then_some(rejects),
+    } })
 }
 
 fn sorted_json(sorted: &SortReport) -> Value {

@@ -27,6 +27,7 @@ mod reports;
 mod row_sql;
 mod row_sql_server;
 mod serve;
+mod shares;
 mod shell;
 mod sql;
 mod support;

@@ -23,6 +23,7 @@ mod parquet_input;
 mod places;
 mod plan;
 mod set_columns;
+mod shares;
 mod sheets;
 mod union;
 mod unnest;

@@ -17,6 +17,7 @@ use coload_parquet::{
 };
 use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
+use coload_wire::PartIs;
 
 use super::input::{FieldsRead, Spot, fault};
 use crate::legs::table_column;
@@ -36,8 +37,12 @@ pub struct IndexedFile {
     pub file: Arc<RawFile>,
     /// Its fields.
     pub fields: Arc<FieldsRead>,
-    /// Bytes that are no row group.
+    /// Bytes that are no row group; of a part of a file what is before it.
     pub head: u64,
+    /// Where the last row group that is read ends in the account.
+    pub end: u64,
+    /// Bytes before a part of a file; 0 of a whole one.
+    pub skipped: u64,
 }
 
 /// A row group of a file.
@@ -120,7 +125,19 @@ pub fn index_file(
         let text = "row groups that overlap".to_owned();
         return Err(fault(asked, at(start), Fault::Damaged(text)));
     };
-    let head = position;
+    let mut head = position;
+    let part = match asked.request.part(number) {
+        PartIs::RowGroups(part) => Some(part.start as usize..part.end as usize),
+        _ => None,
+    };
+    if let Some(part) = &part {
+        for (_, group) in
+            footer.groups.iter_mut().enumerate().filter(|(index, _)| !part.contains(index))
+        {
+            // Another worker reads it.
+            group.rows = 0;
+        }
+    }
     if let Some(test) = &asked.request.wanted {
         for group in &mut footer.groups {
             if is_unwanted(&**test, group, &fields, asked) {
@@ -130,7 +147,18 @@ pub fn index_file(
         }
     }
     look_at_dictionaries(&file, &footer.groups, &fields)?;
+    let mut end = file.bytes();
     for (index, group) in footer.groups.into_iter().enumerate() {
+        if let Some(part) = &part {
+            if index == part.start {
+                head = position;
+            }
+            if !part.contains(&index) {
+                position += group.bytes;
+                continue;
+            }
+            end = position + group.bytes;
+        }
         let spot = Spot { group: Some(index as u32), ..at(group.start) };
         let bytes = memory_bytes(&file, &group, &fields).map_err(|e| fault(asked, spot, e))?;
         let RowGroup { rows, bytes: stored, start, columns } = group;
@@ -146,7 +174,8 @@ pub fn index_file(
         });
         position += stored;
     }
-    Ok(IndexedFile { file, fields: Arc::new(fields), head })
+    let skipped = part.map_or(0, |_| head);
+    Ok(IndexedFile { file, fields: Arc::new(fields), head, end, skipped })
 }
 
 /// Whether the bounds of some column say that no row of a row group is wanted.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use coload_input::{InputFile, InputSource, ObjectRef};
 use coload_types::bytes::{Checksum, checksum, put_bytes};
 use coload_types::{Error, Result};
-use coload_wire::{ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
+use coload_wire::{Again, ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
 
 use super::{RemoteOptions, RemoteWork};
 use crate::grain::Grain;
@@ -18,14 +18,31 @@ use crate::resources::Resources;
 /// Bytes at either end of an input that its fingerprint covers.
 const END_BYTES: u64 = 64 << 10;
 
-/// Describes a load.
+/// Describes a load into a server.
 ///
 /// # Errors
-/// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
+/// As [`describe_as`].
 pub fn describe(
     request: &LoadRequest,
     resources: &Resources,
     remote: &RemoteOptions,
+) -> Result<LoadDescription> {
+    let work = match remote.work {
+        RemoteWork::Pipe => Work::Pipe,
+        RemoteWork::Seq => Work::Seq,
+        RemoteWork::Shared(_) => Work::Partitions,
+    };
+    Ok(LoadDescription { again: remote.again, ..describe_as(request, resources, work)? })
+}
+
+/// Describes a load that does this work.
+///
+/// # Errors
+/// `Invalid` when an input cannot be opened, `Unavailable` when it cannot be read.
+pub fn describe_as(
+    request: &LoadRequest,
+    resources: &Resources,
+    work: Work,
 ) -> Result<LoadDescription> {
     let mut places = Checksum::default();
     places.add(&machine());
@@ -71,13 +88,10 @@ pub fn describe(
         fragments_per_partition: grain.fragments_per_partition,
         dictionaries: resources.dictionaries,
         max_rejects: request.max_rejects,
-        work: match remote.work {
-            RemoteWork::Pipe => Work::Pipe,
-            RemoteWork::Seq => Work::Seq,
-            RemoteWork::Shared(_) => Work::Partitions,
-        },
+        work,
         salt,
-        again: remote.again,
+        again: Again::No,
+        share: request.share.as_deref().cloned(),
     })
 }
 

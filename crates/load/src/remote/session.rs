@@ -360,11 +360,12 @@ pub(super) fn report(request: &LoadRequest, done: &Done) -> LoadReport {
     LoadReport {
         id: Some(LoadId::from_u128(done.id)),
         bytes_stored: done.bytes_stored,
-        published: Some(Published {
+        published: (done.version > 0 || done.shares.is_none()).then_some(Published {
             version: done.version,
             segments: done.segments,
             merge: Merged::AtServer(merged),
         }),
+        shares: done.shares.clone(),
         network: Some(network),
         placement: Some(PlacementReport { columns, ..PlacementReport::default() }),
         earlier: done.already.then(earlier),

@@ -59,7 +59,7 @@ pub fn cut_files(inputs: &OpenInputs, chunk_bytes: u64) -> Vec<ChunkPieces> {
     let mut chunks: Vec<ChunkPieces> = Vec::new();
     let mut room = 0;
     for (file, input) in inputs.iter().enumerate() {
-        let bytes = input.bytes - input.data_start;
+        let bytes = input.to - input.data_start;
         let held = bytes.max(PIECE_BYTES);
         if held <= room
             && let Some(ChunkPieces::Whole(files)) = chunks.last_mut()
@@ -74,8 +74,8 @@ pub fn cut_files(inputs: &OpenInputs, chunk_bytes: u64) -> Vec<ChunkPieces> {
             continue;
         }
         let mut start = input.data_start;
-        while start < input.bytes {
-            let end = (start + chunk_bytes).min(input.bytes);
+        while start < input.to {
+            let end = (start + chunk_bytes).min(input.to);
             let start_is =
                 if start == input.data_start { Start::Record } else { Start::Speculated };
             chunks.push(ChunkPieces::One(Piece { file, start, end, start_is }));

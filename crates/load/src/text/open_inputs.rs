@@ -4,6 +4,7 @@
 //! done once; other files stay known, with their descriptors.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use coload_input::{Inputs, RawFile, TextInput};
@@ -31,6 +32,8 @@ pub struct OpenInputs {
     files: Vec<OpenFile>,
     /// Files that stay known, by the numbers of their inputs.
     kept: BTreeMap<usize, Arc<RawFile>>,
+    /// Inputs of which a part is read: where its first record starts, and before which byte records start.
+    parts: BTreeMap<usize, Range<u64>>,
     line_end: LineEnd,
 }
 
@@ -49,10 +52,23 @@ pub struct OpenInput<'a> {
     pub bytes: u64,
     /// Where the first record starts, after skipped lines and header.
     pub data_start: u64,
-    /// Lines of the input before the first record.
+    /// Lines of the input before the first record; 0 of a part, of which it is not known.
     pub data_line: u64,
+    /// Records that start here or later are not read.
+    pub to: u64,
+    /// Whether only a part of it is read.
+    pub extent: Extent,
     /// What ends its lines.
     pub line_end: LineEnd,
+}
+
+/// How much of an input is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// A part of it.
+    Part,
 }
 
 /// Where the bytes of an input are.
@@ -100,7 +116,17 @@ impl OpenInputs {
     /// None of these inputs is open yet.
     pub fn new(inputs: &Inputs, line_end: LineEnd) -> Self {
         let files = Vec::with_capacity(inputs.len());
-        OpenInputs { inputs: inputs.clone(), files, kept: BTreeMap::new(), line_end }
+        let (kept, parts) = (BTreeMap::new(), BTreeMap::new());
+        OpenInputs { inputs: inputs.clone(), files, kept, parts, line_end }
+    }
+
+    /// Reads only the records of the input that was looked at last which start before `to`; the first starts at `start`.
+    pub fn take_part(&mut self, start: u64, to: u64) {
+        if let Some(number) = self.files.len().checked_sub(1) {
+            let bytes = self.files[number].bytes;
+            let start = start.min(bytes);
+            self.parts.insert(number, start..to.min(bytes).max(start));
+        }
     }
 
     /// Looks at the next input.
@@ -128,8 +154,15 @@ impl OpenInputs {
             Some(file) => InputAt::File(file),
             None => InputAt::Named(&self.inputs, number),
         };
-        let (data_start, data_line) = (u64::from(data_start), u64::from(data_line));
-        OpenInput { file, bytes, data_start, data_line, line_end: self.line_end }
+        let (mut data_start, mut data_line) = (u64::from(data_start), u64::from(data_line));
+        let (mut to, mut extent) = (bytes, Extent::Whole);
+        if let Some(part) = self.parts.get(&number) {
+            (to, extent) = (part.end, Extent::Part);
+            if part.start != data_start {
+                (data_start, data_line) = (part.start, 0);
+            }
+        }
+        OpenInput { file, bytes, data_start, data_line, to, extent, line_end: self.line_end }
     }
 
     /// The inputs in their order.
@@ -137,17 +170,20 @@ impl OpenInputs {
         (0..self.files.len()).map(|number| self.at(number))
     }
 
-    /// Bytes of all inputs, as they are stored.
+    /// Bytes of all inputs, as they are stored; of parts those of the parts.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        let all: u64 = self.files.iter().map(|file| file.bytes).sum();
+        let part = |(number, part): (&usize, &Range<u64>)| {
+            self.files[*number].bytes - (part.end - part.start)
+        };
+        all - self.parts.iter().map(part).sum::<u64>()
     }
 
     /// The pieces of a chunk.
     pub fn pieces(&self, chunk: &ChunkPieces) -> Vec<Piece> {
         let whole = |file: usize| {
-            let OpenFile { bytes, data_start, .. } = self.files[file];
-            let start = u64::from(data_start);
-            Piece { file, start, end: bytes, start_is: Start::Record }
+            let OpenInput { data_start: start, to: end, .. } = self.at(file);
+            Piece { file, start, end, start_is: Start::Record }
         };
         match chunk {
             ChunkPieces::One(piece) => vec![*piece],

@@ -7,10 +7,10 @@
 //! Source of the rule: docs/decisions/0024-what-a-table-holds.md.
 
 use coload_link::Message;
-use coload_store::{LoadId, LoadJournal, RememberedLoad, Snapshot};
+use coload_store::{LoadId, LoadJournal, RememberedLoad, SharesAre, Snapshot};
 use coload_types::display::display_value;
 use coload_types::{DataType, Result, Value};
-use coload_wire::{Again, ColumnsAre, DONE, Done, LoadDescription, WIDENED, Widen};
+use coload_wire::{Again, ColumnsAre, DONE, Done, LoadDescription, SharesDone, WIDENED, Widen};
 
 use super::Inner;
 use crate::active::Active;
@@ -24,8 +24,11 @@ pub(super) enum Identity {
     Published(Message),
 }
 
-fn already(snapshot: &Snapshot, table: &str, load: &RememberedLoad) -> Message {
+fn already(snapshot: &Snapshot, description: &LoadDescription, load: &RememberedLoad) -> Message {
+    let table = &description.table;
+    let shares = description.share.as_ref();
     let done = Done {
+        shares: shares.map(|share| SharesDone::new(share.of, &SharesAre::Known(load.clone()))),
         id: load.id.as_u128(),
         already: true,
         version: snapshot.version(),
@@ -56,6 +59,9 @@ fn describe(snapshot: &Snapshot, table: &str, load: &RememberedLoad) -> String {
 
 /// What the load of a journal is known by when it is published: that of its last types.
 pub(super) fn key_of(description: &LoadDescription, journal: &LoadJournal) -> Result<LoadId> {
+    if let Some(share) = &description.share {
+        return Ok(share.of.load);
+    }
     let legs = Legs::open(description, journal)?;
     Ok(legs.published_as.unwrap_or_else(|| journal.id()))
 }
@@ -65,6 +71,12 @@ impl Inner {
     pub(super) fn id_of(&self, description: &LoadDescription) -> Result<Identity> {
         let snapshot = self.store.snapshot()?;
         let name = &description.table;
+        if let Some(share) = &description.share {
+            return Ok(match snapshot.published(name, share.of.load)? {
+                Some(load) => Identity::Published(already(&snapshot, description, &load)),
+                None => Identity::New(description.id(0)),
+            });
+        }
         let wider = match (description.columns_are, snapshot.table(name)) {
             (ColumnsAre::Inferred, Some(table)) => Some(description.with_types(&table.schema)),
             _ => None,
@@ -79,7 +91,7 @@ impl Inner {
             match (found, description.again) {
                 (None, _) => return Ok(Identity::New(key)),
                 (Some(load), Again::No) => {
-                    return Ok(Identity::Published(already(&snapshot, name, &load)));
+                    return Ok(Identity::Published(already(&snapshot, description, &load)));
                 }
                 (Some(_), Again::Yes) => nth += 1,
             }
@@ -96,7 +108,7 @@ impl Inner {
         let snapshot = self.store.snapshot()?;
         let table = &description.table;
         let load = snapshot.published(table, key_of(description, journal)?)?;
-        Ok(load.map(|load| already(&snapshot, table, &load)))
+        Ok(load.map(|load| already(&snapshot, description, &load)))
     }
 
     /// Goes on with wider types; or says that the table holds the load of these.

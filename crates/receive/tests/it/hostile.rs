@@ -39,6 +39,7 @@ fn description(salt: u128) -> LoadDescription {
         work: Work::Partitions,
         salt,
         again: Again::No,
+        share: None,
     }
 }
 

@@ -1,0 +1,351 @@
+//! A load that several workers do, each in a process of its own: its rows are there once, or not at all, whoever is killed.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::serve::Server;
+use crate::support::{Run, Sandbox};
+
+const ID: &str = "6f1ed002ab5595859014ebf0951522d9";
+const COLUMNS: &str = "id BIGINT NOT NULL, note VARCHAR, n INTEGER";
+/// Flags of all workers: splits and chunks as small as they can be.
+const FLAGS: [&str; 8] =
+    ["--table", "t", "--split-min", "700", "--chunk-size", "900", "--fragments-per-partition", "2"];
+
+/// Rows whose texts have newlines in quotes, some of which look like records.
+fn tricky(rows: u64) -> String {
+    let mut text = String::from("id,note,n\n");
+    for id in 0..rows {
+        let note = match id % 7 {
+            0 => "\"a\nb\"".to_owned(),
+            1 => format!("\"x\n{id},plain,5\n{id},plain,6\n\""),
+            2 => format!("\"said \"\"{id}\"\"\n\n\""),
+            3 => format!("\"{}\"", "line\n".repeat((id % 400) as usize)),
+            _ => format!("note {id}"),
+        };
+        text.push_str(&format!("{id},{note},{}\n", id % 10));
+    }
+    text
+}
+
+fn args<'a>(input: &'a str, into: &'a str, worker: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["load", input, "--into", into, "--worker", worker, "--load-id", ID];
+    args.extend(FLAGS);
+    args.extend(flags);
+    args
+}
+
+fn share(sandbox: &Sandbox, input: &str, into: &str, worker: &str, flags: &[&str]) -> Run {
+    sandbox.run(&args(input, into, worker, flags))
+}
+
+/// Rows, different ids, and their sum.
+fn seen(sandbox: &Sandbox) -> String {
+    sandbox.query("SELECT count(*), count(DISTINCT id), sum(id) FROM t").remove(0)
+}
+
+fn expected(rows: u64) -> String {
+    format!("{rows},{rows},{}", rows * (rows - 1) / 2)
+}
+
+/// A store, and where its loads go: the store itself, or a server of it.
+fn with_each_target(test: impl Fn(&Sandbox, &str)) {
+    let sandbox = Sandbox::new();
+    test(&sandbox, "store");
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    test(&sandbox, &server.url());
+}
+
+#[test]
+fn all_shares_of_a_file_are_seen_at_once_and_once() {
+    with_each_target(|sandbox, into| {
+        sandbox.write("t.csv", tricky(1500));
+        let columns = ["--columns", COLUMNS];
+        for (done, worker) in ["4/4", "2/4", "2/4", "1/4"].into_iter().enumerate() {
+            let run = share(sandbox, "t.csv", into, worker, &columns).ok();
+            assert!(run.out.contains("nothing is visible until all are complete"), "{run:?}");
+            assert_eq!(done == 2, run.err.contains("nothing was loaded"), "{run:?}");
+        }
+        let run = share(sandbox, "t.csv", into, "3/4", &["--columns", COLUMNS, "--report", "json"]);
+        let report = run.ok().out;
+        for part in ["\"load_rows\": 1500", "\"missing\": []", "\"published\": true", "\"version\""]
+        {
+            assert!(report.contains(part), "{part}: {report}");
+        }
+        assert_eq!(seen(sandbox), expected(1500));
+        let notes = "SELECT count(*) FROM t WHERE id % 7 = 3 AND length(note) = 5 * (id % 400)";
+        assert_eq!(sandbox.query(notes), [((1500 + 3) / 7).to_string()]);
+        // One version, and it stays so.
+        for worker in ["3/4", "1/4"] {
+            let again = share(sandbox, "t.csv", into, worker, &columns).ok();
+            assert!(again.err.contains("published"), "{again:?}");
+        }
+        assert_eq!(seen(sandbox), expected(1500));
+    });
+}
+
+/// Splits that lie within one field were read as records, whose lines all are records: only where the shares come together
+/// is it seen that they are none.
+#[test]
+fn a_field_that_is_longer_than_splits_is_one_value() {
+    with_each_target(|sandbox, into| {
+        let lines = "7,plain,5\n".repeat(3000);
+        let rows: String = (2..200).map(|id| format!("{id},b,2\n")).collect();
+        sandbox.write("t.csv", format!("id,note,n\n0,a,1\n1,\"{lines}\",2\n{rows}"));
+        for worker in ["3/3", "1/3"] {
+            share(sandbox, "t.csv", into, worker, &["--columns", COLUMNS]).ok();
+        }
+        let last = share(sandbox, "t.csv", into, "2/3", &["--columns", COLUMNS]).ok();
+        assert!(last.out.contains("all 3 shares") && last.out.contains("200 rows"), "{last:?}");
+        assert_eq!(seen(sandbox), expected(200));
+        assert_eq!(sandbox.query("SELECT max(length(note)) FROM t"), ["30000"]);
+    });
+}
+
+#[test]
+fn shares_that_do_not_fit_are_refused_with_what_differs() {
+    with_each_target(|sandbox, into| {
+        sandbox.write("t.csv", tricky(300));
+        sandbox.write("u.csv", "id,note,n\n1,a,2\n");
+        let columns = ["--columns", COLUMNS];
+        let other = "id BIGINT NOT NULL, note VARCHAR, n BIGINT";
+        share(sandbox, "t.csv", into, "1/3", &columns).ok();
+        share(sandbox, "t.csv", into, "2/4", &columns).fails(1, &["4 shares, and 3 there", ID]);
+        share(sandbox, "u.csv", into, "2/3", &columns).fails(1, &["bytes of inputs"]);
+        share(sandbox, "t.csv", into, "2/3", &["--columns", other]).fails(1, &["the columns"]);
+        let limit = ["--columns", COLUMNS, "--max-rejects", "3"];
+        share(sandbox, "t.csv", into, "2/3", &limit).fails(1, &["--max-rejects"]);
+        share(sandbox, "t.csv", into, "0/3", &columns).fails(2, &["from 1 to 3"]);
+        share(sandbox, "t.csv", into, "4/3", &columns).fails(2, &["from 1 to 3"]);
+        // The same bytes, written anew.
+        sandbox.write("t.csv", tricky(300));
+        share(sandbox, "t.csv", into, "2/3", &columns).fails(1, &["another version"]);
+        share(sandbox, "t.csv", into, "1/3", &columns).fails(1, &["another version"]);
+        let place = if into == "store" { "--store" } else { "--server" };
+        let shown = sandbox.run(&["loads", place, into]).ok().out;
+        assert!(shown.contains(&format!("load {ID}: 1 of 3 shares are complete")), "{shown}");
+        assert!(shown.contains("missing: 2-3") && shown.contains("1/3"), "{shown}");
+        let dropped = sandbox.run(&["loads", place, into, "--abort", ID]).ok().out;
+        assert!(!dropped.contains(ID), "{dropped}");
+        for worker in ["3/3", "2/3", "1/3"] {
+            share(sandbox, "t.csv", into, worker, &columns).ok();
+        }
+        assert_eq!(seen(sandbox), expected(300));
+    });
+}
+
+#[test]
+fn rejects_of_shares_have_their_lines_and_one_limit() {
+    with_each_target(|sandbox, into| {
+        let text =
+            tricky(400).replace(",note 46,", ",note 46,x").replace(",note 384,", ",note 384,y");
+        let line = 1 + text[..text.find("note 384").unwrap()].matches('\n').count();
+        sandbox.write("t.csv", text);
+        let flags = |limit| ["--columns", COLUMNS, "--max-rejects", limit, "--rejects"];
+        let each = |limit| -> Vec<Run> {
+            let one = |worker: u32| {
+                let (worker, file) = (format!("{worker}/3"), format!("rejects-{worker}.csv"));
+                let flags = [&flags(limit)[..], &[&file]].concat();
+                share(sandbox, "t.csv", into, &worker, &flags)
+            };
+            (1..=3).map(one).collect()
+        };
+        let runs = each("1");
+        assert!(runs[..2].iter().all(|run| run.status == Some(0)), "{runs:?}");
+        assert!(runs[2].err.contains("2 rejects together, over --max-rejects 1"), "{runs:?}");
+        let place = if into == "store" { "--store" } else { "--server" };
+        sandbox.run(&["loads", place, into, "--abort", ID]).ok();
+        let runs = each("2");
+        assert!(runs.iter().all(|run| run.status == Some(0)), "{runs:?}");
+        assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["398"]);
+        let all: String = (1..=3)
+            .map(|n| std::fs::read_to_string(sandbox.path(&format!("rejects-{n}.csv"))).unwrap())
+            .collect();
+        assert!(all.contains(&format!("t.csv,{line},")) && all.contains("384"), "{line}: {all}");
+    });
+}
+
+/// Nothing was said of keys where shares are published: what was asked for would have been passed over.
+#[test]
+fn what_happens_to_keys_is_not_chosen_by_a_share() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", "id,note,n\n0,a,1\n1,b,2\n");
+    sandbox.run(&["load", "t.csv", "--into", "store", "--table", "other"]).ok();
+    let make = "CREATE TABLE t (id BIGINT NOT NULL, note VARCHAR, n INTEGER, PRIMARY KEY (id))";
+    sandbox.run(&["sql", "--store", "store", "-c", make]).ok();
+    let replace = ["--on-conflict", "replace"];
+    share(&sandbox, "t.csv", "store", "1/2", &replace).fails(1, &["not for shares"]);
+    for worker in ["1/2", "2/2"] {
+        share(&sandbox, "t.csv", "store", worker, &[]).ok();
+    }
+    assert_eq!(seen(&sandbox), expected(2));
+    // A key that is there already, and a key of a table that is made.
+    let id = "00000000000000000000000000000abc";
+    let other = |worker, more: &[&str]| {
+        let args = ["load", "t.csv", "--into", "store", "--worker", worker, "--load-id", id];
+        sandbox.run(&[&args[..], more].concat())
+    };
+    other("1/2", &["--table", "t"]).ok();
+    other("2/2", &["--table", "t"]).fails(1, &["id"]);
+    assert_eq!(seen(&sandbox), expected(2));
+    sandbox.run(&["loads", "--store", "store", "--abort", id]).ok();
+    sandbox.write("u.sql", make.replace("TABLE t", "TABLE u"));
+    for worker in ["2/2", "1/2"] {
+        other(worker, &["--table", "u", "--schema", "u.sql"]).ok();
+    }
+    let twice = "INSERT INTO u VALUES (1, 'c', 3)";
+    assert_ne!(sandbox.run(&["sql", "--store", "store", "-c", twice]).status, Some(0));
+    assert_eq!(sandbox.query("SELECT count(*) FROM u"), ["2"]);
+}
+
+#[test]
+fn types_are_not_widened_by_a_share() {
+    let sandbox = Sandbox::new();
+    let rows: String = (0..200_000).map(|n| format!("{n},{n}\n")).collect();
+    sandbox.write("t.csv", format!("id,n\n{rows}1,late text\n"));
+    let run = share(&sandbox, "t.csv", "store", "1/2", &["--sample", "1KiB"]);
+    let other = share(&sandbox, "t.csv", "store", "2/2", &["--sample", "1KiB"]);
+    let failed = [run, other].into_iter().find(|run| run.status == Some(1)).unwrap();
+    failed.fails(1, &["late text", "does not widen them", "--columns"]);
+}
+
+/// The same rows as lines of JSON, and as Parquet of many row groups.
+#[test]
+fn lines_of_json_and_row_groups_are_shared_too() {
+    with_each_target(|sandbox, into| {
+        let line = |id: u64| {
+            let note = "x".repeat((id % 50) as usize);
+            format!("{{\"id\": {id}, \"note\": \"{note}\", \"n\": {}}}\n", id % 10)
+        };
+        sandbox.write("t.jsonl", (0..3000).map(line).collect::<String>());
+        for worker in ["3/3", "1/3", "2/3"] {
+            share(sandbox, "t.jsonl", into, worker, &["--columns", COLUMNS]).ok();
+        }
+        assert_eq!(seen(sandbox), expected(3000));
+        let small = ["--chunk-size", "4000", "--fragments-per-partition", "1"];
+        let load = ["load", "t.jsonl", "--into", "parquet:pq", "--columns", COLUMNS];
+        sandbox.run(&[&load[..], &small].concat()).ok();
+        let plan = sandbox.run(&["plan", "pq/*.parquet", "--workers", "3", "--split-min", "700"]);
+        let plan = plan.ok().out;
+        assert!(plan.contains("row groups") || plan.matches("parquet").count() > 3, "{plan}");
+        let id = "00000000000000000000000000000abc";
+        for worker in ["2/3", "3/3", "1/3"] {
+            let mut args = vec!["load", "pq/*.parquet", "--into", into, "--worker", worker];
+            args.extend(["--load-id", id, "--table", "p", "--split-min", "700"]);
+            sandbox.run(&args).ok();
+        }
+        let same = "SELECT count(*), count(DISTINCT id), sum(id) FROM p";
+        assert_eq!(sandbox.query(same), [expected(3000)]);
+    });
+}
+
+#[test]
+fn many_names_are_shared_by_their_hashes() {
+    let sandbox = Sandbox::new();
+    for file in 0..60 {
+        sandbox.write(&format!("d/{file:03}.csv"), format!("id,note,n\n{file},a,1\n"));
+    }
+    let flags = ["--columns", COLUMNS, "--explicit-max", "20"];
+    for worker in ["1/3", "3/3", "2/3"] {
+        share(&sandbox, "d/*.csv", "store", worker, &flags).ok();
+    }
+    assert_eq!(seen(&sandbox), expected(60));
+}
+
+#[test]
+fn more_workers_than_splits_have_nothing_to_do() {
+    with_each_target(|sandbox, into| {
+        sandbox.write("t.csv", "id,note,n\n0,a,1\n1,b,2\n");
+        for worker in ["3/3", "1/3", "2/3"] {
+            share(sandbox, "t.csv", into, worker, &["--columns", COLUMNS]).ok();
+        }
+        assert_eq!(seen(sandbox), expected(2));
+    });
+}
+
+/// Numbers that look random, from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
+    given.unwrap_or(now.as_nanos() as u64) | 1
+}
+
+/// How long workers are killed at random.
+const KILLING: Duration = Duration::from_secs(20);
+const WORKERS: usize = 4;
+
+fn spawn(sandbox: &Sandbox, into: &str, worker: usize) -> Child {
+    let worker = format!("{}/{WORKERS}", worker + 1);
+    let mut command = sandbox.command(&args("t.csv", into, &worker, &["--columns", COLUMNS]));
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Starts and kills workers at random, some twice at once, until all have ended well once. `restart` may put another server
+/// in the place of the one before.
+fn kill_workers(sandbox: &Sandbox, random: &mut Random, mut restart: impl FnMut(u64) -> String) {
+    let started = Instant::now();
+    let (mut done, mut kills) = ([false; WORKERS], 0);
+    let longest = 400;
+    while !done.iter().all(|done| *done) {
+        let into = restart(random.below(10));
+        let mut running: Vec<(usize, Child)> = Vec::new();
+        for worker in 0..WORKERS {
+            for _ in 0..random.below(3) {
+                running.push((worker, spawn(sandbox, &into, worker)));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(random.below(longest)));
+        let kills_now = started.elapsed() < KILLING;
+        for (worker, mut child) in running {
+            if kills_now && random.below(3) > 0 {
+                child.kill().unwrap();
+                kills += 1;
+            }
+            if child.wait().unwrap().success() {
+                done[worker] = true;
+            }
+        }
+        assert!(started.elapsed() < KILLING * 6, "it does not end: {done:?}");
+    }
+    println!("{kills} kills");
+}
+
+#[test]
+fn workers_that_are_killed_bring_each_row_once_into_a_store() {
+    let seed = seed();
+    println!("COLOAD_SEED={seed}");
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", tricky(3000));
+    kill_workers(&sandbox, &mut Random(seed), |_| "store".to_owned());
+    assert_eq!(seen(&sandbox), expected(3000));
+    assert_eq!(sandbox.run(&["loads", "--store", "store"]).ok().out.lines().count(), 1);
+}
+
+#[test]
+fn workers_and_servers_that_are_killed_bring_each_row_once() {
+    let seed = seed();
+    println!("COLOAD_SEED={seed}");
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", tricky(3000));
+    let mut server = Some(Server::start(&sandbox, &[]));
+    kill_workers(&sandbox, &mut Random(seed), |dice| {
+        if dice == 0 {
+            // Killed, and started again.
+            drop(server.take());
+        }
+        server.get_or_insert_with(|| Server::start(&sandbox, &[])).url()
+    });
+    assert_eq!(seen(&sandbox), expected(3000));
+}

@@ -1,0 +1,174 @@
+//! Inputs that are found one after the other, of which only some are kept: there may be a million of them.
+//!
+//! ```text
+//!   arguments -> files of folders, pages of lists of objects -> met, told -> kept by some
+//! ```
+//!
+//! Cost: what is kept; a page of a list. The folders of a pattern that has stars only in its last part are read entry by
+//! entry; of other patterns a folder at a time is in memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use coload_places::{PlaceOptions, find_objects_where};
+use coload_types::{Error, Result};
+use glob::Pattern;
+
+use super::list::InputList;
+use super::{InputFile, InputSource, Inputs, expand_one, find_twice, is_object, open_file};
+use crate::archive::{SheetChoice, split_argument};
+
+/// An input that was found, before it is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Met<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its length as it is stored; 0 where that is not known.
+    pub bytes: u64,
+    /// What its server calls this version, if it is an object whose list tells.
+    pub etag: Option<&'a str>,
+    /// When it was written, nanoseconds since the epoch.
+    pub modified_ns: i128,
+}
+
+/// Whether an input is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// It is in the list.
+    Yes,
+    /// It was only met.
+    No,
+}
+
+/// The inputs that arguments name, of which those are in the list that `keep` wants; it is asked once for each, in any order
+/// of those of one argument, which are sorted by name in the list.
+///
+/// # Errors
+/// As [`super::expand_inputs_with`]; an input that is named twice is told if both are kept.
+pub fn expand_inputs_where(
+    args: &[String],
+    places: &PlaceOptions,
+    sheets: &SheetChoice,
+    keep: &mut dyn FnMut(Met<'_>) -> Keep,
+) -> Result<Inputs> {
+    let mut inputs = InputList::default();
+    for arg in args {
+        let mut found = match is_object(arg) {
+            true => objects(arg, places, keep)?,
+            false => files(arg, sheets, keep)?,
+        };
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found.into_iter().for_each(|input| inputs.push(input));
+    }
+    let inputs = inputs.finish();
+    sheets.check(&inputs)?;
+    match find_twice(&inputs)? {
+        None => Ok(inputs),
+        Some((first, again)) => Err(Error::Invalid(format!(
+            "{again} is named twice, as {first} and as {again}: its rows would be loaded twice"
+        ))),
+    }
+}
+
+fn objects(
+    arg: &str,
+    places: &PlaceOptions,
+    keep: &mut dyn FnMut(Met<'_>) -> Keep,
+) -> Result<Vec<InputFile>> {
+    let objects = find_objects_where(arg, places, &mut |name, bytes, etag, modified_us| {
+        let modified_ns = i128::from(modified_us) * 1000;
+        keep(Met { name, bytes, etag, modified_ns }) == Keep::Yes
+    })?;
+    let input = |number| {
+        let object = objects.at(number);
+        InputFile { name: object.address().to_owned(), source: InputSource::Object(object) }
+    };
+    Ok((0..objects.len()).map(input).collect())
+}
+
+fn files(
+    arg: &str,
+    sheets: &SheetChoice,
+    keep: &mut dyn FnMut(Met<'_>) -> Keep,
+) -> Result<Vec<InputFile>> {
+    let mut found = Vec::new();
+    let is_glob = arg.contains(['*', '?', '['])
+        && fs::symlink_metadata(arg).is_err()
+        && split_argument(arg).is_none();
+    if !is_glob {
+        // One input, or the members of an archive, which are few.
+        let mut list = InputList::default();
+        expand_one(arg, sheets, &mut list)?;
+        for input in list.finish().iter() {
+            let (name, bytes) = (input.name.as_str(), input.bytes().unwrap_or(0));
+            let modified = input.identity().and_then(|identity| identity.modified);
+            if keep(Met { name, bytes, etag: None, modified_ns: ns(modified) }) == Keep::Yes {
+                found.push(input);
+            }
+        }
+        return Ok(found);
+    }
+    let mut any = false;
+    for_each_path(arg, &mut |path| {
+        let meta = fs::metadata(&path).map_err(|error| Error::io("open", &path, &error))?;
+        // A directory beside the files is not meant by a glob.
+        if meta.is_dir() {
+            return Ok(());
+        }
+        any = true;
+        let name = path.to_string_lossy().into_owned();
+        let met = Met {
+            name: &name,
+            bytes: meta.len(),
+            etag: None,
+            modified_ns: ns(meta.modified().ok()),
+        };
+        if keep(met) == Keep::Yes {
+            found.push(open_file(name, &path, sheets)?);
+        }
+        Ok(())
+    })?;
+    match any {
+        true => Ok(found),
+        false => Err(Error::Invalid(format!("no file matches {arg}"))),
+    }
+}
+
+fn ns(time: Option<SystemTime>) -> i128 {
+    let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.map_or(0, |since| since.as_nanos() as i128)
+}
+
+/// Calls `each` for the paths that are like a pattern, in any order.
+fn for_each_path(arg: &str, each: &mut dyn FnMut(PathBuf) -> Result<()>) -> Result<()> {
+    let wrong = |error| Error::Invalid(format!("{arg} is no glob: {error}"));
+    let (folder, last) = arg.rsplit_once('/').unwrap_or(("", arg));
+    let is_simple = !folder.contains(['*', '?', '[']) && !last.contains("**");
+    if !is_simple {
+        for path in glob::glob(arg).map_err(wrong)? {
+            each(path.map_err(|error| Error::io("read", error.path(), error.error()))?)?;
+        }
+        return Ok(());
+    }
+    let pattern = Pattern::new(last).map_err(wrong)?;
+    let dir = match (folder, arg.starts_with('/')) {
+        ("", true) => Path::new("/"),
+        ("", false) => Path::new("."),
+        (folder, _) => Path::new(folder),
+    };
+    if !dir.is_dir() {
+        return Ok(());
+    }
+    let fail = |error: std::io::Error| Error::io("read", dir, &error);
+    for entry in fs::read_dir(dir).map_err(fail)? {
+        let name = entry.map_err(fail)?.file_name();
+        let Some(name) = name.to_str().filter(|name| pattern.matches(name)) else { continue };
+        // As globs name files: without a dot for the folder that one is in.
+        each(match folder {
+            "" if !arg.starts_with('/') => PathBuf::from(name),
+            _ => dir.join(name),
+        })?;
+    }
+    Ok(())
+}

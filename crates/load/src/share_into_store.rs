@@ -1,0 +1,266 @@
+//! Shares of a load into a store of this machine, by several processes.
+//!
+//! A share is written as a load is, and then put aside in a journal, complete. The process that completes the last one
+//! publishes all. A process that ends before leaves nothing: its share is done again from the start.
+
+use coload_store::{
+    LoadId, LoadJournal, OnConflict, ShareSegment, SharesAre, Store, merge_small_within,
+};
+use coload_threads::Started;
+use coload_types::display::display_value;
+use coload_types::{DataType, Error, Result, Value};
+use coload_wire::{
+    LoadDescription, LoadStage, LoadStatus, Share, ShareCounts, ShareStatus, SharesDone, Work,
+};
+
+use crate::into_store::{Written, report_columns, target, write_once};
+use crate::legs::AllLegs;
+use crate::load::Load;
+use crate::pipeline::{Loaded, Stop};
+use crate::remote::describe_as;
+use crate::report::{Earlier, LoadReport, Merged, Published};
+
+/// Inputs of a share that a list names.
+const INPUTS_LISTED_MAX: usize = 4;
+
+/// Takes a share of a load into a store.
+///
+/// # Errors
+/// Those of a load; `Refused` when it does not fit the shares before, `Unavailable` when another process does this share.
+pub fn take_share(
+    store: &Store,
+    load: Load<'_>,
+    share: &Share,
+    started: &Started,
+) -> Result<LoadReport> {
+    let mut request = load.request.clone();
+    if request.rejects_table.is_some() {
+        return Err(Error::Invalid(
+            "--rejects table: is not for a share of a load, as it would be seen before the rows (give a file)".into(),
+        ));
+    }
+    if request.on_conflict != OnConflict::Error || request.delete_where.is_some() {
+        // What gives way to what is known only where all rows are.
+        return Err(Error::Invalid(format!(
+            "--on-conflict and --delete-where are not for shares of a load of several workers (load into another table \
+             than {}, and INSERT .. ON CONFLICT or MERGE from that)",
+            request.table
+        )));
+    }
+    let mut description = describe_as(&request, load.resources, Work::Partitions)?;
+    fit_shares(store, &mut description)?;
+    if let Some(began_us) = description.began_us {
+        request.begin_at(began_us)?;
+    }
+    let load = load.with_request(&request);
+    let known = store.snapshot()?.published(&request.table, share.of.load)?;
+    let journal = match known {
+        Some(_) => None,
+        None => open(store, load, &description)?,
+    };
+    let Some(journal) = journal else {
+        let are = publish(store, load, share)?;
+        return Ok(report_known(load, share, &are, started));
+    };
+    let written = write_once(store, load, started, 0).map_err(|stop| match stop {
+        Stop::Failed(error) => error,
+        Stop::Widen(_) => Error::Corrupt("the columns of a share are given".into()),
+    });
+    let report = match written {
+        Ok(written) => finish(&journal, load, &description, written),
+        Err(error) => Err(error),
+    };
+    let mut report = match report {
+        Ok(report) => report,
+        Err(error) => {
+            // It holds nothing yet.
+            let _ = journal.remove();
+            return Err(error);
+        }
+    };
+    drop(journal);
+    let are = publish(store, load, share)?;
+    report.shares = Some(SharesDone::new(share.of, &are));
+    if let SharesAre::Published(all) = are {
+        let merged = merge_small_within(store, &request.table, load.resources.memory);
+        let (version, segments) = (all.version, all.segments);
+        report.published = Some(Published { version, segments, merge: Merged::Here(merged) });
+    }
+    report.set_costs(started);
+    Ok(report)
+}
+
+/// Compares a share with those of the same load that were begun; it began when the first of them did.
+fn fit_shares(store: &Store, description: &mut LoadDescription) -> Result<()> {
+    for entry in store.list_journals()? {
+        let Ok(begun) = LoadDescription::decode(&entry.description) else { continue };
+        description.fit_share(&begun)?;
+    }
+    Ok(())
+}
+
+/// The journal of a share that is to be done; `None` when it is complete.
+fn open(
+    store: &Store,
+    load: Load<'_>,
+    description: &LoadDescription,
+) -> Result<Option<LoadJournal>> {
+    let id = description.id(0);
+    if let Some(journal) = store.open_journal(id)? {
+        if journal.finished_share()?.is_some() {
+            return Ok(None);
+        }
+        journal.remove()?;
+    }
+    let journal = store.begin_journal(id, &target(load.request), description.encode())?;
+    let of = description.share.as_ref().map_or(LoadId::from_u128(0), |share| share.of.load);
+    match store.snapshot()?.published(&load.request.table, of)? {
+        // By another process, which ended before this one had the journal.
+        Some(_) => journal.remove().map(|()| None),
+        None => Ok(Some(journal)),
+    }
+}
+
+fn publish(store: &Store, load: Load<'_>, share: &Share) -> Result<SharesAre> {
+    let limit = load.request.max_rejects;
+    store.publish_shares(share.of, &load.request.table, |total| limit.check_shares(share.of, total))
+}
+
+/// Puts the segments of a share into its journal, and says that it is complete.
+fn finish(
+    journal: &LoadJournal,
+    load: Load<'_>,
+    description: &LoadDescription,
+    written: Written<'_>,
+) -> Result<LoadReport> {
+    let Written { dir, record, whole, entries, sorted } = written;
+    let AllLegs { loaded, segments: done, clock, request, .. } = whole;
+    let Loaded { partitions, mut account, distinct, .. } = loaded;
+    let reject_kinds = account.take_kinds();
+    let output = account.take_output();
+    let (files, rejects) = account.into_files();
+    if let Some(confirm) = &load.hooks.confirm {
+        confirm()?;
+    }
+    let mut segments = Vec::with_capacity(entries.len());
+    for entry in &entries {
+        journal.take_segment(&dir.scratch_path(&entry.file), &entry.file)?;
+        segments.push(ShareSegment {
+            file: entry.file.clone(),
+            rows: entry.rows,
+            bytes: entry.bytes,
+            seal: entry.seal.unwrap_or(0),
+        });
+    }
+    let counts = ShareCounts {
+        started_us: record.started_us,
+        rows: record.rows,
+        rejects: record.rejects,
+        bytes: record.bytes,
+    };
+    let ends: Vec<u64> = files.counts().iter().map(|file| file.text_bytes).collect();
+    let end = |number: usize| ends.get(number).copied().unwrap_or(0);
+    let share = description.finished_share(target(&request), counts, segments, end)?;
+    // Before the share is complete: one that is has all of its rejects.
+    if let Some(output) = output {
+        output.commit()?;
+    }
+    journal.finish_share(&share)?;
+    let mut report = LoadReport {
+        id: Some(dir.id()),
+        files,
+        columns: report_columns(&request, &done, &distinct),
+        partitions,
+        bytes_stored: entries.iter().map(|entry| entry.bytes).sum(),
+        rejects,
+        reject_kinds,
+        sorted,
+        ..LoadReport::new(request.table.clone())
+    };
+    report.set_steps(&clock);
+    Ok(report)
+}
+
+/// The report of a share that was complete before.
+fn report_known(load: Load<'_>, share: &Share, are: &SharesAre, started: &Started) -> LoadReport {
+    let held = match are {
+        SharesAre::Known(known) => {
+            let time = display_value(&Value::Int(known.finished_us), DataType::Timestamp);
+            let time = time.split('.').next().unwrap_or_default();
+            format!("all shares were published at {time} UTC as version {}", known.version)
+        }
+        _ => format!("share {} was complete", share.shown()),
+    };
+    let shares = SharesDone::new(share.of, are);
+    let (rows, rejects) = (shares.rows, shares.rejects);
+    let published = match are {
+        SharesAre::Published(all) => Some(Published {
+            version: all.version,
+            segments: all.segments,
+            merge: Merged::AtServer(String::new()),
+        }),
+        _ => None,
+    };
+    let mut report = LoadReport {
+        id: Some(share.of.load),
+        earlier: Some(Earlier { rows, rejects, held }),
+        shares: Some(shares),
+        published,
+        ..LoadReport::new(load.request.table.clone())
+    };
+    report.set_costs(started);
+    report
+}
+
+/// The shares of loads in a store, whoever does them.
+///
+/// # Errors
+/// `Unavailable` when the store cannot be read.
+pub fn list_shares(store: &Store) -> Result<Vec<LoadStatus>> {
+    let mut list = Vec::new();
+    for entry in store.list_journals()? {
+        let Ok(description) = LoadDescription::decode(&entry.description) else { continue };
+        let Some(share) = &description.share else { continue };
+        let complete = store.complete_share(entry.id)?;
+        let is_locked = || matches!(store.open_journal(entry.id), Err(Error::Unavailable(_)));
+        list.push(LoadStatus {
+            id: entry.id,
+            state: match complete.is_none() && is_locked() {
+                true => LoadStage::Arriving,
+                false => LoadStage::Waiting,
+            },
+            rows: complete.as_ref().map_or(0, |share| share.rows),
+            rejects: complete.as_ref().map_or(0, |share| share.rejects),
+            bytes: entry.bytes,
+            idle_s: entry.modified.elapsed().map_or(0, |idle| idle.as_secs()),
+            inputs: description.inputs.names().iter().take(INPUTS_LISTED_MAX).collect(),
+            share: Some(ShareStatus { of: share.of, is_complete: complete.is_some() }),
+            table: description.table,
+        });
+    }
+    list.sort_by_key(|status| status.share.map(|share| (share.of.load, share.of.number)));
+    Ok(list)
+}
+
+/// Drops all shares of a load that is not published.
+///
+/// # Errors
+/// `Invalid` when there is no such load, `Unavailable` when somebody does a share of it now.
+pub fn drop_shares(store: &Store, load: LoadId) -> Result<()> {
+    let shares = list_shares(store)?;
+    let of_load = |status: &&LoadStatus| status.share.is_some_and(|share| share.of.load == load);
+    let ids: Vec<LoadId> = shares.iter().filter(of_load).map(|status| status.id).collect();
+    if ids.is_empty() {
+        return Err(Error::Invalid(format!(
+            "no load {load} of several workers is unfinished (coload loads shows them)"
+        )));
+    }
+    // Nobody publishes them meanwhile.
+    let _lock = store.lock_shares()?;
+    for id in ids {
+        if let Some(journal) = store.open_journal(id)? {
+            journal.remove()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! Shares of a load that several workers do, none of which talks to another: each is kept until all are complete, and
+//! then they are published together, once.
+//!
+//! ```text
+//!   STORE/loads/<id of the share>/finished       the share is complete: what it is, and its segments
+//!   STORE/loads/shares.lock                      held while shares are looked at together, and published
+//! ```
+//!
+//! A share is a load with a journal of its own. Complete, it is not published: the journal gets a file that says so.
+//! Whoever completes a share looks at all of its load, with the lock held, so that of several who end at once the last
+//! one sees that nothing is missing. What is published is known by the load's id; journals that are left by a crash
+//! after that are found to be published.
+//!
+//! Where an input is cut, a worker cannot know that a record starts where it begins: the records before say so. They are
+//! compared here, where all shares are there; a share that began elsewhere is dropped, and has to be done again.
+
+mod finished;
+mod spans;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use coload_types::{Error, Result};
+
+use crate::change::{LoadMode, LoadTarget};
+use crate::directory::{Layout, list_names, open_or_make, segment_name, sync_file};
+use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal};
+use crate::load_record::{LoadId, LoadKind, LoadRecord};
+use crate::manifest::SegmentEntry;
+use crate::older_loads::{RememberedLoad, now_us};
+use crate::publish::{PublishedLoad, publish_linked};
+use crate::segment::SegmentFile;
+use crate::store::Store;
+
+pub use finished::{FinishedShare, ShareOf, ShareSegment};
+pub use spans::SplitSpan;
+use spans::first_that_began_elsewhere;
+
+/// Name of the file that says that a share is complete.
+pub(crate) const FINISHED_NAME: &str = "finished";
+/// Name of the lock beside the journals.
+const LOCK_NAME: &str = "shares.lock";
+
+/// What became of the shares of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SharesAre {
+    /// Not all are complete: the numbers of those that are.
+    Incomplete(Vec<u32>),
+    /// The share of this number began where no record does, and was dropped.
+    Misread(u32),
+    /// They are published now.
+    Published(PublishedShares),
+    /// They were published before.
+    Known(RememberedLoad),
+}
+
+/// A load whose shares were published together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublishedShares {
+    /// Id under which it was published.
+    pub id: LoadId,
+    /// The version that shows it.
+    pub version: u64,
+    /// Rows of all shares.
+    pub rows: u64,
+    /// Records of all shares that were set aside.
+    pub rejects: u64,
+    /// Bytes of the segments.
+    pub bytes_stored: u64,
+    /// Number of the segments.
+    pub segments: u64,
+}
+
+/// Rows and rejects of all shares of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SharesTotal {
+    /// Rows that will be in the table.
+    pub rows: u64,
+    /// Records that were set aside.
+    pub rejects: u64,
+}
+
+/// While it is held, nobody else publishes shares or drops complete ones.
+#[derive(Debug)]
+pub struct SharesLock {
+    file: File,
+}
+
+impl Drop for SharesLock {
+    fn drop(&mut self) {
+        // A child that was started meanwhile has the open file too: it is freed in words.
+        let _ = self.file.unlock();
+    }
+}
+
+/// A complete share, and where its journal lies.
+struct Complete {
+    dir: PathBuf,
+    share: FinishedShare,
+}
+
+impl LoadJournal {
+    /// Says that the share of this journal is complete, whose segments are durable: it is when this returns.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails.
+    pub fn finish_share(&self, share: &FinishedShare) -> Result<()> {
+        for segment in &share.segments {
+            sync_file("store::publish::sync_segment", &self.path_of(&segment.file))?;
+        }
+        self.write_file(FINISHED_NAME, share.encode())
+    }
+
+    /// What was said of the share of this journal if it is complete.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged.
+    pub fn finished_share(&self) -> Result<Option<FinishedShare>> {
+        read_finished(self.dir())
+    }
+}
+
+impl Store {
+    /// Waits until nobody else publishes shares, or drops complete ones.
+    ///
+    /// # Errors
+    /// `Unavailable` when the file system has no locks.
+    pub fn lock_shares(&self) -> Result<SharesLock> {
+        let path = self.layout().loads.join(LOCK_NAME);
+        let file = open_or_make(&path).map_err(|e| Error::io("lock", &path, &e))?;
+        file.lock().map_err(|e| Error::io("lock", &path, &e))?;
+        Ok(SharesLock { file })
+    }
+
+    /// The complete share in the journal of this id, if it is one.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged.
+    pub fn complete_share(&self, journal: LoadId) -> Result<Option<FinishedShare>> {
+        read_finished(&self.layout().loads.join(journal.to_string()))
+    }
+
+    /// Publishes the shares of load `of.load` into `table` together if all are complete; `check` is asked before that.
+    ///
+    /// # Errors
+    /// Those of `check`; `Invalid` when the shares do not fit together, or the table; `Unavailable` when the disk fails.
+    pub fn publish_shares(
+        &self,
+        of: ShareOf,
+        table: &str,
+        check: impl Fn(SharesTotal) -> Result<()>,
+    ) -> Result<SharesAre> {
+        let _lock = self.lock_shares()?;
+        let complete = find_complete(self.layout(), of.load)?;
+        if let Some(known) = self.snapshot()?.published(table, of.load)? {
+            // Left by a crash between the publish and the removal.
+            complete.iter().try_for_each(|share| remove_journal(self.layout(), &share.dir))?;
+            return Ok(SharesAre::Known(known));
+        }
+        let numbers: BTreeSet<u32> = complete.iter().map(|c| c.share.of.number).collect();
+        if !numbers.iter().copied().eq(1..=of.count) {
+            return Ok(SharesAre::Incomplete(numbers.into_iter().collect()));
+        }
+        let spans = complete.iter().map(|c| (c.share.of.number, &c.share.spans[..]));
+        if let Some(number) = first_that_began_elsewhere(spans) {
+            let misread = complete.iter().find(|c| c.share.of.number == number);
+            misread.map_or(Ok(()), |share| remove_journal(self.layout(), &share.dir))?;
+            return Ok(SharesAre::Misread(number));
+        }
+        publish(self, &complete, check).map(SharesAre::Published)
+    }
+}
+
+fn read_finished(dir: &Path) -> Result<Option<FinishedShare>> {
+    let path = dir.join(FINISHED_NAME);
+    if !path.exists() {
+        return Ok(None);
+    }
+    FinishedShare::decode(&read_whole(&path)?).map(Some)
+}
+
+/// The complete shares of a load, by their numbers.
+fn find_complete(layout: &Layout, load: LoadId) -> Result<Vec<Complete>> {
+    let mut found = Vec::new();
+    for id in list_names(&layout.loads, |name| name.parse::<LoadId>().ok())? {
+        let dir = layout.loads.join(id.to_string());
+        if let Some(share) = read_finished(&dir)?
+            && share.of.load == load
+        {
+            found.push(Complete { dir, share });
+        }
+    }
+    found.sort_by_key(|complete| complete.share.of.number);
+    Ok(found)
+}
+
+fn publish(
+    store: &Store,
+    complete: &[Complete],
+    check: impl Fn(SharesTotal) -> Result<()>,
+) -> Result<PublishedShares> {
+    let Some(first) = complete.first() else {
+        return Err(Error::Invalid("a load of no shares".into()));
+    };
+    let target: &LoadTarget = &first.share.target;
+    let differs = |c: &&Complete| c.share.target != *target || c.share.plan != first.share.plan;
+    if let Some(other) = complete.iter().find(differs) {
+        return Err(Error::Invalid(format!(
+            "shares {} and {} of load {} are of other plans, tables or columns; nothing was loaded (drop the load with coload \
+             loads --abort {0}, and begin it anew)",
+            first.share.of.number, other.share.of.number, first.share.of.load
+        )));
+    }
+    let sum = |of: fn(&FinishedShare) -> u64| complete.iter().map(|c| of(&c.share)).sum::<u64>();
+    let total = SharesTotal { rows: sum(|s| s.rows), rejects: sum(|s| s.rejects) };
+    check(total)?;
+    let id = LoadId::random()?;
+    let (mut segments, mut paths) = (Vec::new(), Vec::new());
+    for Complete { dir, share } in complete {
+        for segment in &share.segments {
+            let path = dir.join(&segment.file);
+            segments.push(entry_of(&path, segment, id, segments.len() as u32)?);
+            paths.push(path);
+        }
+    }
+    let begun_on = complete.iter().map(|c| begun_on(&c.dir)).collect::<Result<Vec<_>>>()?;
+    let record = record_of(complete, id, total);
+    let load = PublishedLoad { target, begun_on: begun_on.into_iter().flatten().next() };
+    let version = publish_linked(store, &paths, &load, &segments, &record)?;
+    // Published, whatever becomes of the rest: what stays is known to be.
+    complete.iter().for_each(|share| drop(remove_journal(store.layout(), &share.dir)));
+    Ok(PublishedShares {
+        id,
+        version,
+        rows: total.rows,
+        rejects: total.rejects,
+        bytes_stored: segments.iter().map(|segment| segment.bytes).sum(),
+        segments: segments.len() as u64,
+    })
+}
+
+/// The entry of a segment of a share, as number `number` of the load that is published.
+fn entry_of(path: &Path, of: &ShareSegment, load: LoadId, number: u32) -> Result<SegmentEntry> {
+    let file = SegmentFile::open(path)?;
+    if file.seal() != of.seal || file.rows() != of.rows || file.bytes() != of.bytes {
+        return Err(Error::corrupt(path, "another segment than the share says"));
+    }
+    Ok(SegmentEntry {
+        file: segment_name(load, number),
+        rows: of.rows,
+        deleted: None,
+        bytes: of.bytes,
+        load,
+        seal: Some(of.seal),
+        stored: None,
+        columns: file.stats()?,
+    })
+}
+
+fn record_of(complete: &[Complete], id: LoadId, total: SharesTotal) -> LoadRecord {
+    let shares = || complete.iter().map(|complete| &complete.share);
+    let kind = match shares().next().map(|share| share.target.mode) {
+        Some(LoadMode::Replace) => LoadKind::Replace,
+        Some(LoadMode::Create) => LoadKind::Create,
+        _ => LoadKind::Append,
+    };
+    let mut record = LoadRecord::new(id, kind);
+    record.key = shares().next().map_or(id, |share| share.of.load);
+    record.started_us = shares().map(|share| share.started_us).min().unwrap_or(0);
+    record.finished_us = now_us();
+    let names: Vec<&String> = shares().flat_map(|share| &share.inputs).collect();
+    record.set_inputs(names.iter());
+    let all = shares().map(|share| share.input_count).sum::<u64>();
+    record.inputs_more = all.saturating_sub(record.inputs.len() as u64);
+    (record.rows, record.rejects) = (total.rows, total.rejects);
+    record.bytes = shares().map(|share| share.bytes).sum();
+    record
+}
+
+#[cfg(test)]
+mod tests;
