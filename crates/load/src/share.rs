@@ -224,8 +224,8 @@ impl SharedLoad {
 
     fn record_at(&self, input: usize, from: u64) -> Result<u64> {
         let mut records = lock(&self.records);
-        let known = records.range((input, 0)..=(input, from)).map(|(_, at)| *at);
-        let known = known.filter(|at| at.byte <= from).last();
+        let mut before = records.range((input, 0)..=(input, from)).map(|(_, at)| *at);
+        let known = before.rfind(|at| at.byte <= from);
         let at = match records.get(&(input, from)) {
             Some(at) => *at,
             None => first_record_at(&self.request, input, from, known)?,

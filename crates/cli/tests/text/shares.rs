@@ -43,7 +43,8 @@ fn a_worker_fetches_what_it_reads() {
         let more = ["--split-min", "1MiB"];
         last = share(&sandbox, &server, input, &format!("{worker}/3"), &more).out;
         let own = fetched(&server, "bucket/data/t.csv", bytes) - before;
-        assert!(own < bytes * 6 / 10, "worker {worker} fetched {own} of {bytes} bytes");
+        // Beside its third: the sample, twice, and what is looked at for each part.
+        assert!(own < bytes / 3 + (7 << 20), "worker {worker} fetched {own} of {bytes} bytes");
     }
     assert!(last.contains("\"load_rows\": 500000"), "{last}");
 }
