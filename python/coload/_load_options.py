@@ -24,6 +24,10 @@ class LoadOptions(TypedDict, total=False):
     connections: int
     again: bool
     patience: int
+    worker: str
+    load_id: str
+    explicit_max: int
+    split_min: Size
     query: str
     method: str
     batch_rows: int
