@@ -242,7 +242,7 @@ async fn plan_here(
         | SqlStatement::AlterTable(_)) => {
             return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());
         }
-        sql if change::is_change(&sql, &planning.snapshot)? => {
+        sql if change::is_change(&sql, &planning.snapshot, &planning.rights) => {
             let change = change::plan(planning, Box::new(sql)).await?;
             let fields = parameters::fields_of(change.rows())?;
             let work = match parameters.bind(change.rows(), &fields)? {

@@ -7,12 +7,13 @@ use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident, lit};
 use datafusion::sql::sqlparser::ast::{
-    ObjectName, ObjectNamePart, Query, ShowStatementFilter, ShowStatementFilterPosition,
-    ShowStatementOptions, Statement as SqlStatement,
+    ObjectName, Query, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
+    Statement as SqlStatement,
 };
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::columns::table_name;
 use super::limits::StatementLimits;
 use super::text::{parse, parse_statement};
 use super::tree::{Names, Scope};
@@ -184,10 +185,7 @@ fn table_to_see<'a>(
     snapshot: &'a Snapshot,
     rights: &Rights,
 ) -> Result<&'a TableEntry> {
-    let last = match name.0.last() {
-        Some(ObjectNamePart::Identifier(ident)) => &ident.value,
-        _ => return Err(unsupported(&format!("{name} as a name"), "write the name")),
-    };
+    let last = &table_name(name)?;
     let found = find_table(snapshot, last).map(|index| &snapshot.tables()[index]);
     found
         .filter(|table| rights.may_read(&table.name))
