@@ -8,6 +8,9 @@
 //! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
 //! while there is room ([`crate::held`]), those of their pages that are stored as runs, expanded.
 
+mod constant;
+mod ends;
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,15 +25,17 @@ use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
 use coload_page::{
     ColumnIndex, KeyPart, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder,
-    TreeEntry, encode_codes_u32, encode_plain,
+    TreeEntry,
 };
 use coload_space::Mapped;
 use coload_types::bytes::checksum;
-use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Value, Values};
+use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
 use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
+use constant::constant_column;
+use ends::Ends;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
 #[derive(Debug)]
@@ -70,6 +75,7 @@ pub struct SegmentColumn {
     expanded: Vec<OnceLock<Page>>,
     /// Whether no file has it, and all pages are kept.
     is_made: bool,
+    ends: OnceLock<Ends>,
 }
 
 impl SegmentColumn {
@@ -87,33 +93,6 @@ impl SegmentColumn {
     fn made(&self, page: usize) -> Option<&Page> {
         self.expanded[page].get().filter(|_| self.is_made)
     }
-}
-
-/// A column of which all rows have one value, as codes of it.
-fn constant_column(
-    value: &Option<Value>,
-    physical: Physical,
-    page_rows: &[u32],
-) -> Result<SegmentColumn> {
-    let mut values = Plain::empty(physical);
-    value.iter().for_each(|value| values.push(Some(value)));
-    let mut index =
-        ColumnIndex { dictionary: Some(encode_plain(&values)?.meta(0)), ..ColumnIndex::default() };
-    let mut column = Vec::with_capacity(page_rows.len());
-    for rows in page_rows {
-        // NULL is the code after the last.
-        let page = encode_codes_u32(&vec![0; *rows as usize], values.len() as u32);
-        index.pages.push(page.meta(0));
-        column.push(OnceLock::from(page));
-    }
-    Ok(SegmentColumn {
-        verified: index.pages.iter().map(|_| AtomicBool::new(true)).collect(),
-        index,
-        decoders: Vec::new(),
-        dictionary: OnceLock::from(Dictionary::new(values.values)?),
-        expanded: column,
-        is_made: true,
-    })
 }
 
 impl SegmentFile {
@@ -318,7 +297,8 @@ impl SegmentFile {
         let verified = index.pages.iter().map(|_| AtomicBool::new(false)).collect();
         let expanded = index.pages.iter().map(|_| OnceLock::new()).collect();
         let (dictionary, is_made) = (OnceLock::new(), false);
-        Ok(SegmentColumn { index, decoders, dictionary, verified, expanded, is_made })
+        let ends = OnceLock::new();
+        Ok(SegmentColumn { index, decoders, dictionary, verified, expanded, is_made, ends })
     }
 
     /// The dictionary of a column; decodes it the first time. `None` when no page holds codes.
