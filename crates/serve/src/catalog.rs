@@ -124,7 +124,9 @@ impl SnapshotCatalog {
             .with_table_functions(table_functions());
         let seen = |table: &&TableEntry| self.rights.may_read(&table.name);
         let tables = self.snapshot.tables().iter().filter(seen).cloned().collect();
-        Arc::new(Views::new(engine, tables))
+        let views = self.snapshot.views().iter().map(|view| &view.name);
+        let views = views.filter(|name| self.rights.may_read(name)).cloned().collect();
+        Arc::new(Views::new(engine, tables, views))
     }
 }
 

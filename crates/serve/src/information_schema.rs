@@ -1,4 +1,5 @@
-//! The views of the catalog: those of the query engine, but for the columns, whose types are those of CREATE TABLE.
+//! The views of the catalog: those of the query engine, but for the columns, whose types are those of CREATE TABLE, and for the
+//! tables, of which they tell rows and bytes by the names that MySQL gives these.
 
 use std::sync::Arc;
 
@@ -7,28 +8,63 @@ use coload_ddl::literal_sql;
 use coload_store::TableEntry;
 use coload_types::{Column, DataType};
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as ArrowSchema};
+use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema};
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::catalog::information_schema::InformationSchemaProvider;
+use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 
 use crate::catalog::{CATALOG, SCHEMA};
 
-/// The view that is made here.
+/// Names of the views that are made here.
 const COLUMNS: &str = "columns";
+const TABLES: &str = "tables";
 
 /// The views over some tables.
 #[derive(Debug)]
 pub(crate) struct Views {
     engine: InformationSchemaProvider,
     tables: Vec<TableEntry>,
+    /// Names of the store's views.
+    views: Vec<String>,
 }
 
 impl Views {
-    /// Of the tables that the caller may see.
-    pub fn new(engine: InformationSchemaProvider, tables: Vec<TableEntry>) -> Self {
-        Views { engine, tables }
+    /// Of the tables and views that the caller may see.
+    pub fn new(
+        engine: InformationSchemaProvider,
+        tables: Vec<TableEntry>,
+        views: Vec<String>,
+    ) -> Self {
+        Views { engine, tables, views }
+    }
+
+    /// A row for each table and view.
+    fn tables(&self) -> Result<MemTable> {
+        let of_tables = self.tables.iter().map(|table| {
+            (SCHEMA, table.name.clone(), "BASE TABLE", Some((table.rows(), table.bytes())))
+        });
+        let of_views = self.views.iter().map(|name| (SCHEMA, name.clone(), "VIEW", None));
+        let own = self.engine.table_names();
+        let own = own.into_iter().map(|name| (INFORMATION_SCHEMA, name, "VIEW", None));
+        let all: Vec<_> = of_tables.chain(of_views).chain(own).collect();
+        let text = |of: &dyn Fn(&(&str, String, &str, _)) -> String| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(all.iter().map(of)))
+        };
+        let number = |of: fn((u64, u64)) -> u64| -> ArrayRef {
+            Arc::new(all.iter().map(|(.., size)| size.map(of)).collect::<UInt64Array>())
+        };
+        table_of(
+            vec![
+                ("table_catalog", text(&|_| CATALOG.into())),
+                ("table_schema", text(&|(schema, ..)| (*schema).into())),
+                ("table_name", text(&|(_, name, ..)| name.clone())),
+                ("table_type", text(&|(_, _, kind, _)| (*kind).into())),
+                ("table_rows", number(|(rows, _)| rows)),
+                ("data_length", number(|(_, bytes)| bytes)),
+            ],
+            |name| matches!(name, "table_rows" | "data_length"),
+        )
     }
 }
 
@@ -39,9 +75,10 @@ impl SchemaProvider for Views {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        match name.eq_ignore_ascii_case(COLUMNS) {
-            true => Ok(Some(Arc::new(columns(&self.tables)?))),
-            false => self.engine.table(name).await,
+        match name.to_ascii_lowercase().as_str() {
+            COLUMNS => Ok(Some(Arc::new(columns(&self.tables)?))),
+            TABLES => Ok(Some(Arc::new(self.tables()?))),
+            _ => self.engine.table(name).await,
         }
     }
 
@@ -125,13 +162,21 @@ fn columns(tables: &[TableEntry]) -> Result<MemTable> {
         made.push((name, Arc::new(numbers)));
     }
     made.push(("interval_type", text(&|_, _| None)));
-    let may_be_null = |name: &str| name == "column_default" || name == "interval_type";
-    let fields = made.iter().map(|(name, array)| {
-        let is_number = *array.data_type() == ArrowType::UInt64 && *name != "ordinal_position";
-        Field::new(*name, array.data_type().clone(), is_number || may_be_null(name))
-    });
+    let is_fact = |name: &str| FACTS.iter().any(|(fact, _)| *fact == name);
+    table_of(made, |name| is_fact(name) || matches!(name, "column_default" | "interval_type"))
+}
+
+/// A table of columns, of which some may be NULL.
+fn table_of(
+    columns: Vec<(&str, ArrayRef)>,
+    may_be_null: impl Fn(&str) -> bool,
+) -> Result<MemTable> {
+    let field = |(name, array): &(&str, ArrayRef)| {
+        Field::new(*name, array.data_type().clone(), may_be_null(name))
+    };
+    let fields = columns.iter().map(field);
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
-    let arrays = made.into_iter().map(|(_, array)| array).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
     MemTable::try_new(schema, vec![vec![batch]])
 }
