@@ -72,10 +72,10 @@ fn a_table_is_described_with_its_key_rows_and_size() {
         assert!(head.starts_with("table \"Odd.Name\"  12,345 rows  "), "{head}");
         assert_eq!(
             rest,
-            "column  type           null      default\n\
-             a       INTEGER        NOT NULL\n\
-             b       DECIMAL(9, 2)            1.50\n\
-             \"c d\"   VARCHAR(5)     NOT NULL\n\n\
+            "column  type          null      default\n\
+             a       INTEGER       NOT NULL\n\
+             b       DECIMAL(9,2)            1.50\n\
+             \"c d\"   VARCHAR(5)    NOT NULL\n\n\
              PRIMARY KEY (a)\n\
              CHECK (\"c d\" <> '')\n",
             "{store}"
