@@ -375,7 +375,9 @@ fn rows_that_a_trigger_refuses_are_rejects_of_a_resumable_load() {
     for method in METHODS {
         target.drop_table("t_triggered");
         target.sql("CREATE TABLE t_triggered (id bigint PRIMARY KEY, v int)");
-        let flags = format!("--table t_triggered --method {method} --max-rejects 100 --again --chunk-size 16KiB");
+        let flags = format!(
+            "--table t_triggered --method {method} --max-rejects 100 --again --chunk-size 16KiB"
+        );
         let text = target.load(&file, &format!("{flags} --resumable"));
         assert!(
             text.contains("\"rejects\": 20,") && text.contains("The trigger takes no 13."),
