@@ -35,6 +35,17 @@ impl Target {
         Target { url, server: Some(server), folder: tempfile::tempdir().unwrap() }
     }
 
+    /// The small one, without encryption.
+    pub fn plain() -> Self {
+        let server = TdsServer::start(false);
+        let url = Self::plain_url(server.port);
+        Target { url, server: Some(server), folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn plain_url(port: u16) -> String {
+        format!("sqlserver://loader:p%7Bw%7DD%20%C3%A9%3B1@127.0.0.1:{port}/d?encrypt=disable")
+    }
+
     /// The small one, and a real one if there is one.
     pub fn all() -> Vec<Self> {
         let real = std::env::var("COLOAD_TEST_SQLSERVER").ok().filter(|url| !url.is_empty());
@@ -375,7 +386,9 @@ fn rows_that_a_trigger_refuses_are_rejects_of_a_resumable_load() {
     for method in METHODS {
         target.drop_table("t_triggered");
         target.sql("CREATE TABLE t_triggered (id bigint PRIMARY KEY, v int)");
-        let flags = format!("--table t_triggered --method {method} --max-rejects 100 --again --chunk-size 16KiB");
+        let flags = format!(
+            "--table t_triggered --method {method} --max-rejects 100 --again --chunk-size 16KiB"
+        );
         let text = target.load(&file, &format!("{flags} --resumable"));
         assert!(
             text.contains("\"rejects\": 20,") && text.contains("The trigger takes no 13."),
