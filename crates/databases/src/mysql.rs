@@ -6,6 +6,7 @@ mod connection;
 mod errors;
 mod priors;
 mod read;
+mod rebuild;
 mod rows;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::read::RowsOf;
+use crate::rebuild::{Ddl, Indexes, TakenOff};
 use crate::url::file_name;
 use connection::MysqlConnection;
 use rows::{CellRows, LineRows};
@@ -149,10 +151,28 @@ impl Engine for Mysql {
         format!("DELETE FROM {}", self.quotes().table(table))
     }
 
-    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()> {
+    fn make_like(
+        &self,
+        on: &mut dyn Connection,
+        (new, like): (&TableName, &TableName),
+        _: Indexes,
+    ) -> Result<()> {
+        // With its indexes in any case: they are taken off when it is known how the server writes them.
         let quotes = self.quotes();
         on.run(&format!("CREATE TABLE {} LIKE {}", quotes.table(new), quotes.table(like)), &[])
             .map(drop)
+    }
+
+    fn ddl(&self) -> Ddl {
+        Ddl::CommitsAtOnce
+    }
+
+    fn keeps_indexes(&self, on: &mut dyn Connection, table: &TableName) -> Result<Option<String>> {
+        rebuild::keeps_indexes(on, table)
+    }
+
+    fn take_off(&self, on: &mut dyn Connection, table: &TableName) -> Result<TakenOff> {
+        rebuild::take_off(on, &self.quotes().table(table))
     }
 
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String {

@@ -10,9 +10,11 @@ mod dal;
 #[path = "../it/drivers.rs"]
 mod drivers;
 mod kills;
+mod lost;
 mod mariadb;
 mod out;
 mod postgres;
+mod rebuild;
 mod rows;
 mod servers;
 mod sqlserver;

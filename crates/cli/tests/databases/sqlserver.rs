@@ -35,6 +35,17 @@ impl Target {
         Target { url, server: Some(server), folder: tempfile::tempdir().unwrap() }
     }
 
+    /// The small one, without encryption.
+    pub fn plain() -> Self {
+        let server = TdsServer::start(false);
+        let url = Self::plain_url(server.port);
+        Target { url, server: Some(server), folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn plain_url(port: u16) -> String {
+        format!("sqlserver://loader:p%7Bw%7DD%20%C3%A9%3B1@127.0.0.1:{port}/d?encrypt=disable")
+    }
+
     /// The small one, and a real one if there is one.
     pub fn all() -> Vec<Self> {
         let real = std::env::var("COLOAD_TEST_SQLSERVER").ok().filter(|url| !url.is_empty());
