@@ -129,7 +129,7 @@ pub trait Engine: Debug + Send + Sync {
     fn make_like(
         &self,
         on: &mut dyn Connection,
-        (new, like): (&TableName, &TableName),
+        new_and_like: (&TableName, &TableName),
         indexes: Indexes,
     ) -> Result<()>;
 
