@@ -7,6 +7,7 @@ mod errors;
 mod priors;
 mod read;
 mod rebuild;
+mod replicas;
 mod rows;
 
 use std::sync::Arc;
@@ -24,12 +25,15 @@ use crate::read::RowsOf;
 use crate::rebuild::{Ddl, Indexes, TakenOff};
 use crate::url::file_name;
 use connection::MysqlConnection;
+use replicas::Replicas;
 use rows::{CellRows, LineRows};
 
 /// A MySQL or MariaDB server, and who we are to it.
 #[derive(Debug)]
 pub struct Mysql {
     opts: Opts,
+    /// What its connections ask how far they are behind.
+    replicas: Arc<Replicas>,
 }
 
 impl Mysql {
@@ -38,13 +42,13 @@ impl Mysql {
     /// # Errors
     /// `Invalid` when the URL is none.
     pub fn new(url: &str) -> Result<Self> {
-        Ok(Mysql { opts: connect::opts_of_url(url)? })
+        Ok(Mysql { opts: connect::opts_of_url(url)?, replicas: Arc::default() })
     }
 }
 
 impl Engine for Mysql {
     fn connect(&self) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(MysqlConnection::open(&self.opts)?))
+        Ok(Box::new(MysqlConnection::open(&self.opts, &self.replicas)?))
     }
 
     fn rows(

@@ -10,6 +10,7 @@ mod dal;
 #[path = "../it/drivers.rs"]
 mod drivers;
 mod kills;
+mod lag;
 mod lost;
 mod mariadb;
 mod out;
