@@ -155,6 +155,11 @@ pub trait Engine: Debug + Send + Sync {
         None
     }
 
+    /// The query that answers a row if a table has any.
+    fn any_row_sql(&self, table: &TableName) -> String {
+        format!("SELECT 'y' FROM {} LIMIT 1", self.quotes().table(table))
+    }
+
     /// Takes indexes and constraints off a table: of one that others see, in the transaction that is open.
     ///
     /// # Errors

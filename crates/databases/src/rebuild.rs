@@ -87,10 +87,7 @@ impl TakenOff {
 /// # Errors
 /// What the server says.
 pub fn has_rows(engine: &dyn Engine, on: &mut dyn Connection, table: &TableName) -> Result<bool> {
-    let table = engine.quotes().table(table);
-    let sql = format!("SELECT CASE WHEN EXISTS (SELECT 1 FROM {table}) THEN 'y' ELSE 'n' END");
-    let told = on.ask(&sql, &[])?.into_iter().flatten().flatten().next();
-    Ok(told.is_some_and(|told| told.trim() == "y"))
+    Ok(!on.ask(&engine.any_row_sql(table), &[])?.is_empty())
 }
 
 /// Takes off what a table has, in the transaction that is open: others wait for its end. Nothing where rows are there.

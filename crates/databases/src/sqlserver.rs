@@ -180,6 +180,10 @@ impl Engine for SqlServer {
         Some(format!("SELECT TOP (1) 1 FROM {} WITH (TABLOCKX, HOLDLOCK)", QUOTES.table(table)))
     }
 
+    fn any_row_sql(&self, table: &TableName) -> String {
+        format!("SELECT TOP (1) 1 FROM {}", QUOTES.table(table))
+    }
+
     fn take_off(&self, on: &mut dyn Connection, table: &TableName) -> Result<TakenOff> {
         rebuild::take_off(on, &QUOTES.table(table))
     }
