@@ -181,3 +181,31 @@ pub fn switch_sql(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_beside_takes_the_place_only_where_that_is_wanted() {
+        let table = TableName { schema: None, name: "t".to_owned() };
+        let id = LoadId::random().expect("an id");
+        let route = |exists, mode, exchanges, connections| {
+            let guarantee = Guarantee::Atomic;
+            let facts = Facts { exists, mode, guarantee, method: None, connections, exchanges };
+            Route::of(facts, &table, id).expect("a route")
+        };
+        let switch = |route| match route {
+            Route::Beside { switch, .. } => Some(switch),
+            _ => None,
+        };
+        let (append, replace) = (LoadMode::Append, LoadMode::Replace);
+        let exchange = |replaces| Some(Switch::Exchange { replaces });
+        assert_eq!(switch(route(true, append, true, None)), exchange(false));
+        assert_eq!(switch(route(true, replace, true, Some(4))), exchange(true));
+        assert_eq!(route(true, append, false, None), Route::Direct { replaces: false });
+        let moves = Some(Switch::Move { replaces: true });
+        assert_eq!(switch(route(true, replace, false, Some(4))), moves);
+        assert_eq!(switch(route(false, append, true, None)), Some(Switch::Rename));
+    }
+}
