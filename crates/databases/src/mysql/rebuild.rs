@@ -36,6 +36,28 @@ pub fn keeps_indexes(on: &mut dyn Connection, table: &TableName) -> Result<Optio
     Ok(on.ask(&sql, &parameters)?.into_iter().flatten().flatten().next())
 }
 
+/// What AUTO_INCREMENT gives next.
+const COUNTER_SQL: &str = "\
+SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ?";
+
+/// Has a table count on where another one is, which LIKE does not do. The new one is given as SQL has it.
+///
+/// # Errors
+/// What the server says.
+pub fn count_on(on: &mut dyn Connection, new: &str, like: &TableName) -> Result<()> {
+    let sql = match &like.schema {
+        Some(_) => COUNTER_SQL.to_owned(),
+        None => COUNTER_SQL.replace("COALESCE(?, DATABASE())", "DATABASE()"),
+    };
+    let parameters: Vec<&str> =
+        like.schema.as_deref().into_iter().chain([like.name.as_str()]).collect();
+    let told = on.ask(&sql, &parameters)?.into_iter().flatten().flatten().next();
+    match told.and_then(|told| told.parse::<u64>().ok()).filter(|next| *next > 1) {
+        Some(next) => on.run(&format!("ALTER TABLE {new} AUTO_INCREMENT = {next}"), &[]).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Takes off what a table has that nobody else sees. The table is given as SQL has it.
 ///
 /// # Errors
