@@ -163,8 +163,9 @@ impl Engine for Mysql {
     ) -> Result<()> {
         // With its indexes in any case: they are taken off when it is known how the server writes them.
         let quotes = self.quotes();
-        on.run(&format!("CREATE TABLE {} LIKE {}", quotes.table(new), quotes.table(like)), &[])?;
-        rebuild::count_on(on, &quotes.table(new), like)
+        let (new, like) = (quotes.table(new), quotes.table(like));
+        on.run(&format!("CREATE TABLE {new} LIKE {like}"), &[])?;
+        rebuild::count_on(on, &new, &like)
     }
 
     fn ddl(&self) -> Ddl {

@@ -36,26 +36,29 @@ pub fn keeps_indexes(on: &mut dyn Connection, table: &TableName) -> Result<Optio
     Ok(on.ask(&sql, &parameters)?.into_iter().flatten().flatten().next())
 }
 
-/// What AUTO_INCREMENT gives next.
-const COUNTER_SQL: &str = "\
-SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ?";
-
-/// Has a table count on where another one is, which LIKE does not do. The new one is given as SQL has it.
+/// Has a table count on where another one is, which LIKE does not do. Both are given as SQL has them.
 ///
 /// # Errors
 /// What the server says.
-pub fn count_on(on: &mut dyn Connection, new: &str, like: &TableName) -> Result<()> {
-    let sql = match &like.schema {
-        Some(_) => COUNTER_SQL.to_owned(),
-        None => COUNTER_SQL.replace("COALESCE(?, DATABASE())", "DATABASE()"),
-    };
-    let parameters: Vec<&str> =
-        like.schema.as_deref().into_iter().chain([like.name.as_str()]).collect();
-    let told = on.ask(&sql, &parameters)?.into_iter().flatten().flatten().next();
-    match told.and_then(|told| told.parse::<u64>().ok()).filter(|next| *next > 1) {
+pub fn count_on(on: &mut dyn Connection, new: &str, like: &str) -> Result<()> {
+    match counter(&definition(on, like)?) {
         Some(next) => on.run(&format!("ALTER TABLE {new} AUTO_INCREMENT = {next}"), &[]).map(drop),
         None => Ok(()),
     }
+}
+
+/// What AUTO_INCREMENT gives next, as the line behind the columns tells it.
+fn counter(definition: &str) -> Option<u64> {
+    let options = definition.lines().rev().find(|line| line.starts_with(") "))?;
+    let (_, rest) = options.split_once(" AUTO_INCREMENT=")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
+/// How a table is made, as the server writes it.
+fn definition(on: &mut dyn Connection, table: &str) -> Result<String> {
+    let told = on.ask(&format!("SHOW CREATE TABLE {table}"), &[])?;
+    let definition = told.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten());
+    definition.ok_or_else(|| Error::Refused(format!("MySQL does not tell how {table} is made")))
 }
 
 /// Takes off what a table has that nobody else sees. The table is given as SQL has it.
@@ -63,11 +66,7 @@ pub fn count_on(on: &mut dyn Connection, new: &str, like: &TableName) -> Result<
 /// # Errors
 /// What the server says.
 pub fn take_off(on: &mut dyn Connection, table: &str) -> Result<TakenOff> {
-    let told = on.ask(&format!("SHOW CREATE TABLE {table}"), &[])?;
-    let definition = told.into_iter().next().and_then(|row| row.into_iter().nth(1).flatten());
-    let Some(definition) = definition else {
-        return Err(Error::Refused(format!("MySQL does not tell how {table} is made")));
-    };
+    let definition = definition(on, table)?;
     let (taken, drops) = plan(&definition, table);
     if let Some(sql) = drops {
         on.run(&sql, &[])?;
@@ -182,6 +181,13 @@ mod tests {
                 "ALTER TABLE `d`.`s` ADD FULLTEXT KEY `w` (`t`)"
             ]
         );
+    }
+
+    #[test]
+    fn the_counter_is_that_of_the_table() {
+        let definition = "CREATE TABLE `t` (\n  `a` int COMMENT ' AUTO_INCREMENT=5 '\n) ENGINE=InnoDB AUTO_INCREMENT=1000 COMMENT='x'";
+        assert_eq!(counter(definition), Some(1000));
+        assert_eq!(counter("CREATE TABLE `t` (\n  `a` int\n) ENGINE=InnoDB"), None);
     }
 
     #[test]
