@@ -7,6 +7,7 @@ mod connection;
 mod errors;
 mod insert;
 mod like;
+mod pages;
 mod priors;
 mod read;
 mod reader;

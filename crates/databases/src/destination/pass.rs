@@ -205,8 +205,8 @@ fn first_connection(
         }
     }
     if let (Route::Beside { staging, .. }, true) = (&begun.route, freezes) {
-        // That it is emptied makes it the transaction's own.
-        on.run(engine.begin_beside_sql(), &[])?;
+        // That it is emptied makes it the transaction's own, whose commit is the last and waits until it is durable.
+        on.run(engine.begin_sql(), &[])?;
         on.run(&engine.empty_sql(staging), &[])?;
     }
     begun.is_open = freezes;

@@ -13,6 +13,7 @@ use super::pass::{LastPass, begin_pass};
 use super::{Begun, Database, publish};
 use crate::choice::Known;
 use crate::engine::Connection;
+use crate::names::TableName;
 use crate::rebuild::take_off_in_transaction;
 use crate::sender::Sending;
 use crate::staging::{Route, Switch, drop_table, switch_sql};
@@ -105,46 +106,7 @@ fn publish_rows(
             publish::exchange(database, begun, (staging, *replaces), rows)
         }
         Route::Beside { staging, switch } => {
-            let columns: Vec<&str> = ran
-                .target
-                .sending()
-                .table
-                .columns
-                .iter()
-                .map(|column| column.name.as_str())
-                .collect();
-            let (is_open, rebuilds) = (begun.is_open, begun.rebuild.is_some());
-            let control = begun.control(engine)?;
-            if !is_open {
-                control.run(engine.begin_sql(), &[])?;
-            }
-            let mut statements = switch_sql(engine, *switch, (staging, &database.table), &columns);
-            let last = statements.pop();
-            for sql in statements {
-                control.run(&sql, &[])?;
-            }
-            let taken = match rebuilds {
-                true => Some(take_off_in_transaction(engine, control, &database.table)?),
-                false => None,
-            };
-            if let Some(sql) = last {
-                publish::run_switch(database, begun, &sql, staging)?;
-            }
-            match taken {
-                Some(Ok(taken)) => {
-                    let took = taken.restore(begun.control(engine)?)?;
-                    begun.notes.extend(taken.told(took));
-                }
-                Some(Err(why)) => begun.notes.push(why),
-                None => {}
-            }
-            let control = begun.control(engine)?;
-            publish::commit(database, control, journal.as_ref(), rows)?;
-            if matches!(switch, Switch::Move { .. }) {
-                // The rows are there: what cannot be removed now, the next load removes.
-                let _ = drop_table(engine, control, staging);
-            }
-            Ok(())
+            publish_beside(database, begun, ran, (staging, *switch), rows)
         }
         Route::Chunks { .. } => {
             let control = begun.control(engine)?;
@@ -152,6 +114,56 @@ fn publish_rows(
             publish::commit(database, control, journal.as_ref(), rows)
         }
     }
+}
+
+/// Makes the rows of a table beside it those of the table, in one transaction.
+fn publish_beside(
+    database: &Database,
+    begun: &mut Begun,
+    ran: &Ran<Rows>,
+    (staging, switch): (&TableName, Switch),
+    rows: u64,
+) -> Result<()> {
+    let engine = &*database.engine;
+    let loaded = &ran.target.sending().table.columns;
+    let columns: Vec<&str> = loaded.iter().map(|column| column.name.as_str()).collect();
+    match (begun.is_open, &begun.control) {
+        (true, None) => {
+            return Err(Error::Unavailable("the connection with the rows is gone".into()));
+        }
+        (true, Some(_)) => {}
+        (false, _) => drop(begun.control(engine)?.run(engine.begin_sql(), &[])?),
+    }
+    let rebuilds = begun.rebuild.is_some();
+    let control = begun.control(engine)?;
+    let mut statements = switch_sql(engine, switch, (staging, &database.table), &columns);
+    let last = statements.pop();
+    for sql in statements {
+        control.run(&sql, &[])?;
+    }
+    let taken = match rebuilds {
+        true => Some(take_off_in_transaction(engine, control, &database.table)?),
+        false => None,
+    };
+    if let Some(sql) = last {
+        publish::run_switch(database, begun, &sql, staging)?;
+    }
+    match taken {
+        Some(Ok(taken)) => {
+            let took = taken.restore(begun.control(engine)?)?;
+            begun.notes.extend(taken.told(took));
+        }
+        Some(Err(why)) => begun.notes.push(why),
+        None => {}
+    }
+    let journal = begun.journal.clone();
+    let control = begun.control(engine)?;
+    publish::commit(database, control, journal.as_ref(), rows)?;
+    if matches!(switch, Switch::Move { .. }) {
+        // The rows are there: what cannot be removed now, the next load removes.
+        let _ = drop_table(engine, control, staging);
+    }
+    Ok(())
 }
 
 fn report(begun: &Begun, ran: Ran<Rows>, last: LastPass, started: &Started) -> Result<LoadReport> {
