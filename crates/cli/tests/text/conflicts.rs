@@ -165,7 +165,7 @@ fn rejects_of_keys_are_told_of_streams_and_of_typed_files() {
     assert_eq!(rows(&sandbox), ["1,a", "2,b", "3,c"]);
     sandbox.write("u.csv", "id,v\n4,d\n2,x\n4,y\n");
     sandbox.run(&["load", "u.csv", "--into", "parquet:made"]).ok();
-    let made = files_below(&sandbox.path("made")).into_iter();
+    let mut made = files_below(&sandbox.path("made")).into_iter();
     let made = made.find(|path| path.extension().is_some_and(|e| e == "parquet")).unwrap();
     std::fs::copy(made, sandbox.path("u.parquet")).unwrap();
     let lines = r#"{"id":5,"v":"d"}{"id":2,"v":"x"}{"id":5,"v":"y"}"#.replace("}{", "}\n{");
