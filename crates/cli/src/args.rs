@@ -176,9 +176,9 @@ pub struct LoadArgs {
     #[arg(long, value_name = "COLUMN,..", value_delimiter = ',', conflicts_with = "cluster_by")]
     pub primary_key: Vec<String>,
     /// What happens to a key of a PRIMARY KEY that is in the table, or comes twice in the inputs: error; ignore, where the row
-    /// of the table and the first record stay; replace, where the last record does; newest:COLUMN, where the greatest value
+    /// of the table and the first record stay; reject, which is the same and sets the other records aside (--max-rejects); replace, where the last record does; newest:COLUMN, where the greatest value
     /// of a column does [default: error]
-    #[arg(long, value_name = "error|ignore|replace|newest:COLUMN", value_parser = ConflictRule::parse)]
+    #[arg(long, value_name = "error|reject|ignore|replace|newest:COLUMN", value_parser = ConflictRule::parse)]
     pub on_conflict: Option<ConflictRule>,
     /// What records have that delete: those with this value in this column are no rows, and the row of the table with their key goes;
     /// of records with one key the last is chosen, or what --on-conflict newest:COLUMN says

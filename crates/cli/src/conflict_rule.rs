@@ -12,6 +12,8 @@ pub enum ConflictRule {
     Error,
     /// The row of the table stays; of the records the first is added.
     Ignore,
+    /// As `Ignore`, and records that are not added are rejects.
+    Reject,
     /// The row of the table gives way; of the records the last is added.
     Replace,
     /// The row or record stays that has the greatest value in the column of this name.
@@ -19,7 +21,7 @@ pub enum ConflictRule {
 }
 
 impl ConflictRule {
-    /// Reads `error`, `ignore`, `replace` or `newest:COLUMN`.
+    /// Reads `error`, `reject`, `ignore`, `replace` or `newest:COLUMN`.
     ///
     /// # Errors
     /// `Invalid` for anything else.
@@ -28,17 +30,13 @@ impl ConflictRule {
             "error" => Ok(ConflictRule::Error),
             "ignore" => Ok(ConflictRule::Ignore),
             "replace" => Ok(ConflictRule::Replace),
-            "reject" => Err(Error::Invalid(
-                "there is no reject: keys are compared when the rows are stored, and their records have no places then \
-                 (ignore leaves them out and counts them)"
-                    .into(),
-            )),
+            "reject" => Ok(ConflictRule::Reject),
             _ => match text.split_once(':') {
                 Some(("newest", column)) if !column.trim().is_empty() => {
                     Ok(ConflictRule::Newest(column.trim().to_owned()))
                 }
                 _ => Err(Error::Invalid(format!(
-                    "{text:?} is none of error, ignore, replace and newest:COLUMN"
+                    "{text:?} is none of error, reject, ignore, replace and newest:COLUMN"
                 ))),
             },
         }
@@ -52,6 +50,7 @@ impl ConflictRule {
         let name = match self {
             ConflictRule::Error => return Ok(OnConflict::Error),
             ConflictRule::Ignore => return Ok(OnConflict::Ignore),
+            ConflictRule::Reject => return Ok(OnConflict::Reject),
             ConflictRule::Replace => return Ok(OnConflict::Replace),
             ConflictRule::Newest(name) => name,
         };
@@ -78,13 +77,13 @@ mod tests {
         let read = |text: &str| ConflictRule::parse(text).and_then(|r| r.in_table("t", &schema));
         assert_eq!(read("error").unwrap(), OnConflict::Error);
         assert_eq!(read("ignore").unwrap(), OnConflict::Ignore);
+        assert_eq!(read("reject").unwrap(), OnConflict::Reject);
         assert_eq!(read("replace").unwrap(), OnConflict::Replace);
         assert_eq!(read("newest:changed").unwrap(), OnConflict::Newest(1));
         for (text, what) in [
             ("newest:b", "has no such column (it has a, Changed)"),
             ("newest:", "none of error"),
             ("Replace", "none of error"),
-            ("reject", "there is no reject"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");

@@ -220,7 +220,9 @@ fn sorted(report: &LoadReport) -> String {
 
 /// What became of rows whose keys were there already; nothing if all were new.
 fn keys(report: &LoadReport) -> String {
-    let is_told = |keys: &KeyCounts| keys.replaced + keys.ignored + keys.twice + keys.deleting > 0;
+    let is_told = |keys: &KeyCounts| {
+        keys.replaced + keys.ignored + keys.twice + keys.rejected + keys.deleting > 0
+    };
     let Some(keys) = report.keys.filter(is_told) else {
         return String::new();
     };
@@ -232,6 +234,7 @@ fn keys(report: &LoadReport) -> String {
     let left_out = [
         (keys.ignored, "were left out for one of the table"),
         (keys.twice, "gave way to another record"),
+        (keys.rejected, "were set aside as rejects"),
         (keys.deleting, "say that their keys go"),
         (keys.deleted, "rows of the table went by these"),
     ];

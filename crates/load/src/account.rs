@@ -69,6 +69,8 @@ pub struct Account {
     sampled: bool,
     /// Bytes of the records so far.
     record_bytes: u64,
+    /// Rows of each chunk so far.
+    chunk_rows: Vec<u32>,
 }
 
 /// Where the columns stand in the inputs of a load, if these are sheets.
@@ -133,6 +135,7 @@ impl Account {
             widening: Widening::new(request, way),
             sampled: request.sample_bytes.is_some(),
             record_bytes: 0,
+            chunk_rows: Vec::new(),
         })
     }
 
@@ -254,6 +257,21 @@ impl Account {
     /// Bytes of the records so far, without what stands before the first.
     pub fn record_bytes(&self) -> u64 {
         self.record_bytes
+    }
+
+    /// Adds the rows of the next chunks.
+    pub fn add_chunks(&mut self, rows: &[u32]) {
+        self.chunk_rows.extend_from_slice(rows);
+    }
+
+    /// Rows of each chunk so far.
+    pub fn chunk_rows(&self) -> &[u32] {
+        &self.chunk_rows
+    }
+
+    /// Where the file of rejects is, if there is one.
+    pub fn output_path(&self) -> Option<&Path> {
+        self.output.as_ref().map(OutputFile::written_path)
     }
 
     /// The file of rejects, to get its name when the load is published.

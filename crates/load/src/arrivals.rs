@@ -50,6 +50,8 @@ pub struct NextLeg {
 pub struct Verified {
     /// Pieces, in order, with the numbers of their partitions.
     pub spans: Vec<(usize, PieceSpan)>,
+    /// Rows of each chunk, in order.
+    pub chunk_rows: Vec<u32>,
     /// The pieces of the chunk after these, if the types are too narrow for it.
     pub unfit: Vec<PieceSpan>,
     /// What was counted of chunks that will be parsed again.
@@ -129,6 +131,7 @@ impl<P: Parser> Arrivals<P> {
     fn take(&mut self, chunk: usize, parsed: ParsedChunk, verified: &mut Verified) {
         let partition = self.schedule.partition_of(chunk);
         let ParsedChunk { waiting, ahead, spans, text, .. } = parsed;
+        verified.chunk_rows.push(waiting.rows);
         let arriving = self.arriving.entry(partition).or_default();
         if let Some(text) = text {
             let (fragment, plan) = arriving.take_text(partition, waiting.rows, text);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use coload_page::ColumnIndex;
 use coload_space::SpaceSpec;
 use coload_store::{
-    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, OrderedSegment, ReadyLoad, SegmentEntry,
-    SegmentSummary, Shown, SortSpaces, Sorting, Store, merge_small_within,
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, OnConflict, OrderedSegment, ReadyLoad,
+    SegmentEntry, SegmentSummary, Shown, SortSpaces, Sorting, Store, merge_small_within,
 };
 use coload_threads::{Started, Step, epoch_us};
 use coload_types::{Error, Result};
@@ -23,8 +23,9 @@ use crate::reject_table::request_of_rejects;
 use crate::report::{
     ColumnReport, LoadReport, Merged, Published, SortReport, published_without_rejects,
 };
-use crate::request::LoadRequest;
+use crate::request::{InputForm, LoadRequest};
 use crate::resources::Resources;
+use crate::settle::publish_settled;
 use crate::share_into_store::take_share;
 use crate::target::DoneSegment;
 use crate::widen::Widened;
@@ -117,6 +118,7 @@ pub fn write_once<'a>(
     let mut dir = store.begin_load(target(load.request))?;
     // Looked at before the inputs are read, too.
     dir.set_on_conflict(load.request.on_conflict)?;
+    check_read_again(load.request)?;
     if let Some(delete_where) = load.request.delete_where()? {
         dir.set_delete_where(delete_where)?;
     }
@@ -146,6 +148,20 @@ pub fn write_once<'a>(
     let entries = put_in_order(&mut dir, &mut whole, sorting.as_ref())?;
     let sorted = sorting.map(|sorting| SortReport::new(read, dir.sort_times(), &sorting.spaces));
     Ok(Written { dir, record, whole, entries, sorted })
+}
+
+/// Refuses to tell records of what can be read only once, and is not kept.
+fn check_read_again(request: &LoadRequest) -> Result<()> {
+    let is_kept = matches!(request.form, InputForm::Text | InputForm::Arrow);
+    let once = request.inputs.read_once().filter(|_| !is_kept || request.streams.is_some());
+    match once {
+        Some(input) if request.on_conflict == OnConflict::Reject => Err(Error::Invalid(format!(
+            "{}: --on-conflict reject reads the records again whose keys are there, and these can be read only once (ignore leaves \
+             them out and counts them)",
+            input.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// How rows are put in the order of the table's key.
@@ -196,7 +212,12 @@ fn put_in_order(
 
 /// Writes the rejects of a file for a table, with the memory and threads of the load that rejected them; they become
 /// visible with it.
-fn ready_rejects(store: &Store, file: &Path, table: &str, load: Load<'_>) -> Result<ReadyLoad> {
+pub(crate) fn ready_rejects(
+    store: &Store,
+    file: &Path,
+    table: &str,
+    load: Load<'_>,
+) -> Result<ReadyLoad> {
     let request = request_of_rejects(file, table)?;
     let Resources { memory, threads, .. } = *load.resources;
     let resources = Resources { memory, threads, ..Resources::default() };
@@ -217,24 +238,16 @@ fn load_once(
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
     let Written { dir, record, whole, entries, sorted } = write_once(store, load, started, pass)?;
-    let AllLegs { loaded, segments, clock, request, widened } = whole;
+    let AllLegs { loaded, segments, clock, request, widened, inputs } = whole;
     let Loaded { partitions, mut account, distinct, .. } = loaded;
+    let (id, bytes_stored) = (dir.id(), entries.iter().map(|entry| entry.bytes).sum());
+    let ready = clock.time(Step::Write, || dir.ready(entries, record))?;
+    let load_of = load.with_request(&request);
+    let Shown { version, keys } =
+        publish_settled(store, load_of, ready, inputs.as_deref(), (&mut account, &clock))?;
     let reject_kinds = account.take_kinds();
     let output = account.take_output();
     let (files, rejects) = account.into_files();
-    let rejected = match (&request.rejects_table, &output) {
-        (Some(table), Some(output)) if record.rejects > 0 => {
-            Some(ready_rejects(store, output.written_path(), table, load)?)
-        }
-        _ => None,
-    };
-    if let Some(confirm) = &load.hooks.confirm {
-        confirm()?;
-    }
-    let id = dir.id();
-    let bytes_stored = entries.iter().map(|entry| entry.bytes).sum();
-    let Shown { version, keys } =
-        clock.time(Step::Write, || dir.ready(entries, record.clone())?.publish(rejected))?;
     if let Some(output) = output {
         output.commit().map_err(|error| published_without_rejects(version, &error))?;
     }

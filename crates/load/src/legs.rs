@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_store::{LoadDir, Reread, TypeChange, text_columns};
+use coload_store::{LoadDir, OnConflict, Reread, TypeChange, text_columns};
 use coload_threads::{Step, StepClock};
 use coload_types::{DataType, Error, Result, Value};
 use coload_wire::ColumnFrom;
@@ -50,6 +50,56 @@ pub struct AllLegs<'a> {
     pub request: Cow<'a, LoadRequest>,
     /// Columns that became wider.
     pub widened: Vec<Widened>,
+    /// The inputs, where records may have to be told that are rows already.
+    pub inputs: Option<Box<dyn ReadInputs>>,
+}
+
+/// Inputs that were read, and are there to be read again.
+pub trait ReadInputs {
+    /// Reads them again into a target that takes rows, by the request with the last types.
+    ///
+    /// # Errors
+    /// Those of a load; `Unavailable` when they are others now, or the text of a stream was not kept.
+    fn read_again(&self, load: Load<'_>, target: &dyn Target) -> Result<Loaded>;
+}
+
+/// Inputs of a format.
+struct InputsOf<F> {
+    source: F,
+    spool: Option<Arc<Spool>>,
+}
+
+impl<F: Format> ReadInputs for InputsOf<F> {
+    fn read_again(&self, load: Load<'_>, target: &dyn Target) -> Result<Loaded> {
+        let stream = match &self.spool {
+            None => None,
+            Some(spool) => Some(spool.reader().ok_or_else(|| {
+                Error::Unavailable(
+                    "the text of a stream so long is not kept, so that records whose keys are there already cannot be told \
+                     (load a file, or say --on-conflict ignore)"
+                        .to_owned(),
+                )
+            })?),
+        };
+        let name = load.request.inputs.name(0);
+        let stream = stream.map(|reader| OpenedStream::new(name, reader));
+        // Types are the last, and the report of the load has the distinct values.
+        let request =
+            LoadRequest { stream, inferred: None, count_distinct: false, ..load.request.clone() };
+        let hooks = load.hooks.of_part();
+        let load = Load { request: &request, hooks: &hooks, ..load };
+        let source = open_inputs::<F>(&request, load.resources, None)?;
+        source.check_same(&self.source)?;
+        let way = Way::StartAgain { pass: 0 };
+        let begun = Begun::new(&request, &source, way)?;
+        match Pipeline::new(load, &source, target, way, begun)?.run() {
+            Ok(Ended::Whole(loaded, _)) => Ok(loaded),
+            Err(Stop::Failed(error)) => Err(error),
+            Ok(Ended::Cut { .. }) | Err(Stop::Widen(_)) => {
+                Err(Error::Corrupt("inputs have other fields when they are read again".into()))
+            }
+        }
+    }
 }
 
 /// A leg that has ended.
@@ -166,7 +216,7 @@ pub fn run_legs<'a>(
     }
 }
 
-fn run_legs_of<'a, F: Format>(
+fn run_legs_of<'a, F: Format + 'static>(
     load: Load<'a>,
     dir: Option<&LoadDir>,
     pass: usize,
@@ -207,10 +257,14 @@ fn run_legs_of<'a, F: Format>(
         let clean = loaded.account.is_clean();
         let load = load.with_request(&request);
         let made = MadeSegments::new(dir);
-        let rewrite = Rewrite { dir, made, load, source: &source, spool, clean, widened: &widened };
+        let kept = spool.clone();
+        let rewrite =
+            Rewrite { dir, made, load, source: &source, spool: kept, clean, widened: &widened };
         segments = clock.time(Step::Write, || rewrite.run(legs, segments))?;
     }
-    Ok(AllLegs { loaded, segments, clock, request, widened })
+    let inputs = (request.on_conflict == OnConflict::Reject)
+        .then(|| Box::new(InputsOf { source, spool }) as Box<dyn ReadInputs>);
+    Ok(AllLegs { loaded, segments, clock, request, widened, inputs })
 }
 
 /// Where the text of a stream is kept, if it may be needed again.
@@ -221,10 +275,9 @@ fn make_spool(
 ) -> Result<Option<Arc<Spool>>> {
     let once = request.inputs.read_once().is_some();
     let typed = request.read_schema().columns().iter().any(|c| !c.data_type.is_text());
+    let is_needed = way == Way::GoOn && typed || request.on_conflict == OnConflict::Reject;
     match dir {
-        Some(dir) if way == Way::GoOn && once && typed => {
-            Spool::create(&dir.scratch_path("spool")).map(Some)
-        }
+        Some(dir) if once && is_needed => Spool::create(&dir.scratch_path("spool")).map(Some),
         _ => Ok(None),
     }
 }

@@ -41,6 +41,7 @@ mod request;
 mod reread;
 mod resources;
 mod schedule;
+mod settle;
 mod share;
 mod share_into_store;
 mod splits;

@@ -11,6 +11,7 @@
 //! numbers tell which. What takes longer than a moment it gives back as work, which any worker does.
 
 mod made;
+mod rejecting;
 mod rows;
 mod segments;
 mod sharing;
@@ -24,6 +25,7 @@ use coload_wire::{PartitionAccount, Seal};
 
 pub use crate::schedule::Lane;
 pub use made::MadeSegments;
+pub use rejecting::Rejecting;
 pub use rows::{FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, add_left_out};
 pub use segments::{DoneSegment, Segments};
 pub use sharing::{Answers, RowCosts, Sharing, TextFragment};

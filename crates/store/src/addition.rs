@@ -12,8 +12,15 @@ use crate::row_change::{Fit, delete_rows_of};
 use crate::store::Store;
 
 /// The counts of a load, with the rows that gave way before its segments were written.
-pub(crate) fn with_dropped(keys: Option<KeyCounts>, dropped: u64) -> Option<KeyCounts> {
-    keys.map(|keys| KeyCounts { twice: keys.twice + dropped, ..keys })
+pub(crate) fn with_dropped(
+    keys: Option<KeyCounts>,
+    dropped: u64,
+    on_conflict: OnConflict,
+) -> Option<KeyCounts> {
+    keys.map(|keys| match on_conflict {
+        OnConflict::Reject => KeyCounts { rejected: keys.rejected + dropped, ..keys },
+        _ => KeyCounts { twice: keys.twice + dropped, ..keys },
+    })
 }
 
 /// What a load adds to a version, but for its segments.
@@ -47,7 +54,8 @@ impl<'a> Addition<'a> {
             apply_load(manifest, self.target, self.begun, segments, self.record)?;
             return Ok(None);
         };
-        let Resolved { deletions, counts } = conflicts.resolve(added_to(manifest, self.target))?;
+        let Resolved { deletions, counts, .. } =
+            conflicts.resolve(added_to(manifest, self.target))?;
         let record = LoadRecord { rows: counts.kept(), ..self.record.clone() };
         apply_load(manifest, self.target, self.begun, segments, &record)?;
         let Some(table) = manifest.table_mut(&self.target.name) else {
@@ -69,7 +77,7 @@ pub(crate) fn new_segments(segments: &[SegmentEntry], origins: &[Origin]) -> Vec
 }
 
 /// The table whose rows stay when a load is added.
-fn added_to<'a>(manifest: &'a Manifest, target: &LoadTarget) -> Option<&'a TableEntry> {
+pub(crate) fn added_to<'a>(manifest: &'a Manifest, target: &LoadTarget) -> Option<&'a TableEntry> {
     match target.mode {
         LoadMode::Append => manifest.table(&target.name),
         LoadMode::Replace | LoadMode::Create => None,

@@ -63,7 +63,9 @@ pub use manifest::{
 pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
 pub use on_conflict::{DeleteWhere, KeyCounts, OnConflict};
-pub use publish::{LoadDir, MergeDir, MergeOutcome, ReadyLoad, Shown};
+pub use publish::{
+    ConflictingRow, LoadDir, MeetsKey, MergeDir, MergeOutcome, ReadyLoad, Settled, Shown,
+};
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use row_change::{Basis, Changed};
 pub use segment::{SegmentColumn, SegmentFile, append_page};

@@ -14,6 +14,8 @@ pub enum OnConflict {
     Error,
     /// The row of the table stays; of the records the first.
     Ignore,
+    /// As `Ignore`, and records that are left out are told with their places and set aside ([`crate::ReadyLoad::find_rejects`]).
+    Reject,
     /// The row of the table gives way; of the records the last is added.
     Replace,
     /// The row of the table gives way; records with the same key are an error, as their order says nothing.
@@ -66,6 +68,8 @@ pub struct KeyCounts {
     pub ignored: u64,
     /// Rows that gave way to another one of the load with the same key.
     pub twice: u64,
+    /// Rows that were left out for one of the table or of the load, and are rejects ([`OnConflict::Reject`]).
+    pub rejected: u64,
     /// Rows that are not in the table, as they say that their keys go.
     pub deleting: u64,
     /// Rows of the table that went by these; they are no rows of the load.
@@ -80,9 +84,9 @@ impl KeyCounts {
 }
 
 impl OnConflict {
-    /// Whether a key that comes again is an error, which tells the rows of the input.
+    /// Whether the rows of the input are told whose keys come again: by an error, or as rejects.
     pub(crate) fn tells_rows(self) -> bool {
-        matches!(self, OnConflict::Error | OnConflict::ReplaceOnce)
+        matches!(self, OnConflict::Error | OnConflict::ReplaceOnce | OnConflict::Reject)
     }
 
     /// Checks that a table has what this speaks of.

@@ -13,6 +13,7 @@
 //! the link: without that, a slow writer could overwrite the history of faster ones.
 
 mod in_order;
+mod settled;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use coload_ddl::{Key, Schema};
 use coload_space::{Dram, Space};
 use coload_types::{Error, Result};
 
-use crate::addition::{Addition, keyed, new_segments, with_dropped};
+use crate::addition::{Addition, keyed, new_segments};
 use crate::change::{LoadTarget, Outcome, check_target, key_of, replace_segments};
 use crate::deleted::{Deletions, settle};
 use crate::directory::{
@@ -194,9 +195,12 @@ impl LoadDir {
         self.on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
         check_record(&self.work, &self.target, (&segments, self.dropped), &record)?;
         install(self.store.layout(), &mut self.work, &segments)?;
-        Ok(ReadyLoad { dir: self, segments, record })
+        let conflicts = key_conflicts(&self, &segments);
+        Ok(ReadyLoad { dir: self, segments, record, conflicts })
     }
 }
+
+pub use settled::{ConflictingRow, MeetsKey, Settled};
 
 /// A load that everybody sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,39 +217,8 @@ pub struct ReadyLoad {
     dir: LoadDir,
     segments: Vec<SegmentEntry>,
     record: LoadRecord,
-}
-
-impl ReadyLoad {
-    /// Makes the load visible, and another one of the same store in the same version.
-    ///
-    /// # Errors
-    /// As [`LoadDir::publish`]; both are visible, or none.
-    pub fn publish(self, other: Option<ReadyLoad>) -> Result<Shown> {
-        let store = self.dir.store.clone();
-        let mut loads: Vec<ReadyLoad> = [self].into_iter().chain(other).collect();
-        let (mut works, mut changes) = (Vec::new(), Vec::new());
-        for ReadyLoad { dir, segments, record } in &mut loads {
-            let conflicts = key_conflicts(dir, segments);
-            let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
-            works.push(&mut dir.work);
-            changes.push((change, segments, conflicts));
-        }
-        let mut keys = None;
-        let version = commit(&store, &mut works, |manifest| {
-            for (number, (change, segments, conflicts)) in changes.iter_mut().enumerate() {
-                let counts = change.apply(&store, manifest, segments, conflicts.as_mut())?;
-                if number == 0 {
-                    keys = counts;
-                }
-            }
-            Ok(Outcome::Changed)
-        })?;
-        let keys = with_dropped(keys, loads.first().map_or(0, |load| load.dir.dropped));
-        drop(loads);
-        let _ = store.clean();
-        let version = version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))?;
-        Ok(Shown { version, keys })
-    }
+    /// What compares its keys with those of the table, if they may come only once.
+    conflicts: Option<KeyConflicts>,
 }
 
 impl ReadyLoad {
@@ -262,8 +235,7 @@ impl ReadyLoad {
     ) -> Result<Changed<ReadyLoad>> {
         let store = self.dir.store.clone();
         let mut fit = Fit::Fits;
-        let mut conflicts = key_conflicts(&self.dir, &self.segments);
-        let ReadyLoad { dir, segments, record } = &mut self;
+        let ReadyLoad { dir, segments, record, conflicts } = &mut self;
         let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
         let version = commit(&store, &mut [&mut dir.work], |manifest| {
             fit = apply_deletions(store.layout(), manifest, basis, deletions)?;

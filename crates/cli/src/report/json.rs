@@ -59,6 +59,7 @@ pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport
     if let Some(keys) = &report.keys {
         add(json!({ "keys": {
             "added": keys.added, "replaced": keys.replaced, "ignored": keys.ignored, "twice": keys.twice,
+            "rejected": keys.rejected,
             "deleting": keys.deleting, "deleted": keys.deleted,
         } }));
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, atomic::Ordering};
 
-use coload_source::{ColumnForm, ColumnPlan, RejectedRecord};
+use coload_source::{ColumnForm, ColumnPlan, LeftOut, RejectedRecord};
 use coload_threads::{Step, lock, thread_cpu_ns};
 use coload_transform::{Fragment, Placement, TemporaryDictionary};
 use coload_types::{Error, Result};
@@ -138,9 +138,19 @@ impl<'a, F: Format> Pipeline<'a, F> {
             self.reading.parse(Read { chunk, start, worker, parser }, &self.clock, tick)
         };
         let mut spans = read(&mut parser, &tick)?;
+        // Rows are refused as they stand when all others that are none were left out.
+        let mut refuses = takes_rows;
         let (fragment, kept) = loop {
             match self.make_rows(&mut parser, number, plan, &mut spans)? {
-                Made::Rows(fragment, kept) => break (fragment, kept),
+                Made::Rows(fragment, kept) => {
+                    let Some(takes) = refuses.take() else { break (fragment, kept) };
+                    let mut refused = refused_of(takes, (chunk, &fragment), &parser, plan)?;
+                    if refused.is_empty() {
+                        break (fragment, kept);
+                    }
+                    rows_before_filter(&mut refused, kept.as_deref());
+                    add_left_out(&mut left_out, refused);
+                }
                 Made::Failed(rows) => add_left_out(&mut left_out, rows),
             }
             parser.leave_out(left_out.clone());
@@ -207,9 +217,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
         if broken.is_empty() {
             return Ok(Made::Rows(fragment, kept));
         }
-        if let Some(kept) = kept {
-            broken.iter_mut().for_each(|row| row.row = u64::from(kept[row.row as usize]));
-        }
+        rows_before_filter(&mut broken, kept.as_deref());
         Ok(Made::Failed(broken))
     }
 
@@ -247,6 +255,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
         self.books.progress.rejects.fetch_sub(rejects, Ordering::Relaxed);
         // The account follows the order of the input, so it is kept under the same lock.
         let mut account = lock(&self.books.account);
+        account.add_chunks(&verified.chunk_rows);
         for (partition, span) in verified.spans {
             let mut part = InputShare {
                 file: span.file as u32,
@@ -298,6 +307,27 @@ fn read_without_pages<P: Parser>(parser: &mut P, plan: &PartitionPlan) {
             parser.read_as(column, ColumnForm::Plain);
         }
     }
+}
+
+/// Counts rows of the table as those that were read, of which a filter kept some.
+fn rows_before_filter(rows: &mut [LeftOut], kept: Option<&[u32]>) {
+    if let Some(kept) = kept {
+        rows.iter_mut().for_each(|row| row.row = u64::from(kept[row.row as usize]));
+    }
+}
+
+/// The rows of a fragment that a target refuses, which takes rows.
+fn refused_of<P: Parser>(
+    takes: &dyn TakesRows,
+    (chunk, fragment): (usize, &Fragment),
+    parser: &P,
+    plan: &PartitionPlan,
+) -> Result<Vec<LeftOut>> {
+    let Some(used) = takes.refuses_by(chunk) else { return Ok(Vec::new()) };
+    let encoder = |column| plan.encoder(column).map(Arc::as_ref);
+    let values =
+        FragmentValues::new(fragment, used, |column| dictionary(parser, plan, column), encoder)?;
+    takes.refuse(chunk, fragment.rows, &values.views())
 }
 
 /// The rows of a fragment, as a target has them that takes rows.

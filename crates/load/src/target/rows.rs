@@ -118,6 +118,24 @@ pub trait TakesRows: Sync {
 
     /// Rows of a chunk to leave out, which the target refused in an earlier pass.
     fn left_out(&self, chunk: usize) -> Vec<LeftOut>;
+
+    /// The columns by whose values it tells rows of a chunk that it refuses; `None` when it refuses none.
+    fn refuses_by(&self, _chunk: usize) -> Option<&[usize]> {
+        None
+    }
+
+    /// The rows that it refuses of a chunk that has so many, in order.
+    ///
+    /// # Errors
+    /// What ends the load.
+    fn refuse(
+        &self,
+        _chunk: usize,
+        _rows: u32,
+        _columns: &[Option<CheckedColumn<'_>>],
+    ) -> Result<Vec<LeftOut>> {
+        Ok(Vec::new())
+    }
 }
 
 /// Adds rows of a chunk that was parsed without those that are known already.

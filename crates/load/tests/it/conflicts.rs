@@ -1,10 +1,12 @@
 //! Loads of keys that are there already, beside a map: the order of the input decides, for any number of threads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use coload_ddl::{Key, KeyKind};
 use coload_load::LoadReport;
-use coload_source::Dialect;
+use coload_source::{Dialect, Reject};
 use coload_store::{KeyCounts, OnConflict, Store};
 use coload_types::{Plain, Result, Value};
 use proptest::prelude::*;
@@ -22,9 +24,18 @@ fn load_rows(
     store: &Store,
     dir: &tempfile::TempDir,
     inputs: &[Vec<Given>],
-    (on_conflict, deletes): Rule,
+    rule: Rule,
     threads: usize,
 ) -> Result<LoadReport> {
+    load(store, &options_of(dir, inputs, rule, threads))
+}
+
+fn options_of(
+    dir: &tempfile::TempDir,
+    inputs: &[Vec<Given>],
+    (on_conflict, deletes): Rule,
+    threads: usize,
+) -> Options {
     let line = |(k, v): &Given| match v {
         Some(v) => format!("{k},{v},text {v}\n"),
         None => format!("{k},,\n"),
@@ -41,11 +52,12 @@ fn load_rows(
     let key = Key::new(KeyKind::Primary, vec![0]).unwrap();
     options.request.schema = options.request.schema.clone().with_key(Some(key)).unwrap();
     options.request.on_conflict = on_conflict;
+    options.request.rejects_file = Some(dir.path().join("rejects.csv"));
     options.request.delete_where = deletes.map(|value| (1, value.to_string()));
     options.resources.threads = threads;
     options.resources.chunk_bytes = 64;
     options.resources.fragments_per_partition = 2;
-    load(store, &options)
+    options
 }
 
 /// The rows that are not deleted, by their keys.
@@ -87,7 +99,7 @@ fn model(
     // Of the row that is there and the one that comes the latter wins.
     let wins = |there: &Option<i64>, comes: &Option<i64>| match on_conflict {
         OnConflict::Error => None,
-        OnConflict::Ignore => Some(false),
+        OnConflict::Ignore | OnConflict::Reject => Some(false),
         OnConflict::Replace | OnConflict::ReplaceOnce => Some(true),
         OnConflict::Newest(_) => Some(comes >= there),
     };
@@ -120,7 +132,55 @@ fn model(
         }
         next.insert(key, value);
     }
+    if on_conflict == OnConflict::Reject {
+        counts.rejected = counts.ignored + counts.twice;
+        (counts.ignored, counts.twice) = (0, 0);
+    }
     Some((next, counts))
+}
+
+/// A record that is set aside: input, line, key and reason.
+type Told = (String, u64, String, String);
+
+/// The records of inputs that are rejects, in their order.
+fn rejected(there: &BTreeMap<String, Option<i64>>, inputs: &[Vec<Given>]) -> Vec<Told> {
+    let mut came = BTreeSet::new();
+    let mut told = Vec::new();
+    for (number, rows) in inputs.iter().enumerate() {
+        for (line, (key, _)) in rows.iter().enumerate() {
+            let what = match (came.insert(key), there.contains_key(key)) {
+                (false, _) => "that came before in the load",
+                (true, true) => "that is in the table already",
+                (true, false) => continue,
+            };
+            let reason = format!("is a key of PRIMARY KEY (k) {what}");
+            told.push((format!("{number}.csv"), line as u64 + 1, key.clone(), reason));
+        }
+    }
+    told
+}
+
+/// The inputs and lines of all rejects, as their file has them.
+fn rejected_places(dir: &tempfile::TempDir) -> Vec<(String, u64)> {
+    let file = std::fs::read_to_string(dir.path().join("rejects.csv")).unwrap();
+    let place = |line: &str| {
+        let mut fields = line.split(',');
+        let name = fields.next().unwrap().rsplit('/').next().unwrap().to_owned();
+        (name, fields.next().unwrap().parse().unwrap())
+    };
+    file.lines().skip(1).map(place).collect()
+}
+
+/// The first rejects of a load.
+fn told(report: &LoadReport) -> Vec<Told> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let told = |reject: &Reject| {
+        let name = reject.place.file.rsplit('/').next().unwrap().to_owned();
+        assert_eq!(reject.column.as_deref(), Some("k"));
+        assert!(reject.raw.starts_with(reject.value()), "{reject:?}");
+        (name, reject.place.line, text(reject.value()), reject.reason.clone())
+    };
+    report.rejects.iter().map(told).collect()
 }
 
 fn drawn_inputs() -> impl Strategy<Value = Vec<Vec<Given>>> {
@@ -139,6 +199,7 @@ proptest! {
             (drawn_inputs(), prop_oneof![
                 Just((OnConflict::Error, None)), Just((OnConflict::Ignore, None)),
                 Just((OnConflict::Replace, None)), Just((OnConflict::Newest(1), None)),
+                Just((OnConflict::Reject, None)),
                 Just((OnConflict::Replace, Some(4))), Just((OnConflict::Newest(1), Some(4))),
             ], 1..4usize),
             1..6,
@@ -154,6 +215,20 @@ proptest! {
                 (Some((next, counts)), Ok(report)) => {
                     prop_assert_eq!(report.keys, Some(counts));
                     prop_assert_eq!(report.rows(), counts.kept());
+                    let wanted = match rule.0 {
+                        OnConflict::Reject => rejected(&there, inputs),
+                        _ => Vec::new(),
+                    };
+                    let places: Vec<(String, u64)> =
+                        wanted.iter().map(|(name, line, ..)| (name.clone(), *line)).collect();
+                    prop_assert_eq!(rejected_places(&dir), places);
+                    let first = &wanted[..wanted.len().min(10)];
+                    prop_assert_eq!(&told(&report)[..], first);
+                    prop_assert_eq!(report.reject_count(), counts.rejected);
+                    let snapshot = store.snapshot().unwrap();
+                    let remembered = snapshot.table("t").unwrap().loads.last().unwrap().clone();
+                    prop_assert_eq!(remembered.rejects, counts.rejected);
+                    prop_assert_eq!(report.records(), given.len() as u64);
                     there = next;
                 }
                 (None, Err(error)) => prop_assert!(error.to_string().contains("PRIMARY KEY (k)"), "{error}"),
@@ -172,6 +247,7 @@ fn conflicts_are_settled_alike_by_any_number_of_threads() {
     let second: Vec<Given> = rows(5).collect();
     for rule in [
         (OnConflict::Ignore, None),
+        (OnConflict::Reject, None),
         (OnConflict::Replace, None),
         (OnConflict::Newest(1), None),
         (OnConflict::Replace, Some(4)),
@@ -182,7 +258,7 @@ fn conflicts_are_settled_alike_by_any_number_of_threads() {
             load_rows(&store, &dir, std::slice::from_ref(&first), rule, threads).unwrap();
             let report =
                 load_rows(&store, &dir, std::slice::from_ref(&second), rule, threads).unwrap();
-            (live_rows(&store), report.keys, segment_bytes(&store, "t"))
+            (live_rows(&store), report.keys, rejected_places(&dir), segment_bytes(&store, "t"))
         });
         assert!(made[1..].iter().all(|other| *other == made[0]), "{rule:?}");
     }
@@ -223,4 +299,52 @@ fn floats_that_delete_are_compared_as_sql_does() {
             assert_eq!(left, expected, "{columns}: {value}");
         }
     }
+}
+
+#[test]
+fn records_that_meet_another_writer_are_told_once_more() {
+    let dir = scratch();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    let given = |keys: &[&str]| keys.iter().map(|k| ((*k).to_owned(), Some(1))).collect::<Vec<_>>();
+    let reject = (OnConflict::Reject, None);
+    load_rows(&store, &dir, &[given(&["a", "b"])], reject, 2).unwrap();
+    let mut options = options_of(&dir, &[given(&["c", "a", "d", "c", "e"])], reject, 2);
+    let (other_store, asked) = (store.clone(), Arc::new(AtomicUsize::new(0)));
+    let times = Arc::clone(&asked);
+    options.hooks.confirm = Some(Arc::new(move || {
+        times.fetch_add(1, Ordering::SeqCst);
+        // The other writer has "d" when the records were told already, and the load is about to be published.
+        let other = scratch();
+        load_rows(&other_store, &other, &[given(&["d"])], reject, 1).map(|_| ())
+    }));
+    let report = load(&store, &options).unwrap();
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    let places: Vec<(u64, String)> =
+        told(&report).into_iter().map(|(_, line, key, _)| (line, key)).collect();
+    assert_eq!(places, [(2, "a".into()), (3, "d".into()), (4, "c".into())]);
+    assert_eq!(rejected_places(&dir).len(), 3);
+    assert_eq!(report.keys.map(|keys| (keys.added, keys.rejected)), Some((2, 3)));
+    assert_eq!(live_rows(&store).len(), 5);
+}
+
+#[test]
+fn keys_at_the_edges_are_told_whole_or_as_far_as_messages_go() {
+    let dir = scratch();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    let long = "y".repeat(64 << 10);
+    let mut given: Vec<Given> = vec![(String::new(), Some(1)), (long.clone(), None)];
+    // One value many times: of these the first is added.
+    given.extend((0..100_000).map(|i| ("same".to_owned(), Some(i))));
+    given.extend([(long.clone(), Some(2)), (String::new(), None)]);
+    let mut options = options_of(&dir, &[given], (OnConflict::Reject, None), 3);
+    options.resources.chunk_bytes = 64 << 10;
+    let report = load(&store, &options).unwrap();
+    assert_eq!(report.keys.map(|keys| (keys.added, keys.rejected)), Some((3, 100_001)));
+    let places = rejected_places(&dir);
+    assert_eq!((places[0].1, places.len()), (4, 100_001));
+    assert_eq!(
+        places[99_998..].iter().map(|(_, line)| *line).collect::<Vec<_>>(),
+        [100_002, 100_003, 100_004]
+    );
+    assert_eq!(live_rows(&store).keys().map(String::len).collect::<Vec<_>>(), [0, 4, 64 << 10]);
 }

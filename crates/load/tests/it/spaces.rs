@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use coload_ddl::{Key, KeyKind};
 use coload_load::LoadReport;
@@ -100,7 +101,7 @@ fn model(given: &[Given], how: &How) -> Option<Vec<Row>> {
         match (group.last_mut().filter(|_| how.key.is_unique()), how.on_conflict) {
             (None, _) => group.push(row),
             (Some(_), OnConflict::Error | OnConflict::ReplaceOnce) => return None,
-            (Some(_), OnConflict::Ignore) => {}
+            (Some(_), OnConflict::Ignore | OnConflict::Reject) => {}
             (Some(last), OnConflict::Replace) => *last = row,
             (Some(last), OnConflict::Newest(column)) if row[column] >= last[column] => *last = row,
             (Some(_), OnConflict::Newest(_)) => {}
@@ -306,12 +307,23 @@ pub fn child(dir: &Path, what: &str, space: &str) -> Result<()> {
             })
             .unwrap();
         }
+        "abort-told" => {}
         _ => panic!("what is {what}?"),
     }
     let store = Store::create_or_open(dir.join("s"))?;
     let mut how = How::new(KeyKind::Primary, vec![0]);
     how.runs = in_dir(Some(space.to_owned()), &disk);
-    load_rows(&store, dir, &shuffled(900), &how).map(|_| ())
+    let mut given = shuffled(900);
+    if what == "abort-told" {
+        // Records were told that are rejects, and nothing is published yet.
+        how.on_conflict = OnConflict::Reject;
+        given.extend(shuffled(900));
+    }
+    let mut options = options_of(dir, &given, &how);
+    if what == "abort-told" {
+        options.hooks.confirm = Some(Arc::new(|| std::process::abort()));
+    }
+    load(&store, &options).map(|_| ())
 }
 
 fn abort_at(point: &'static str, nth: usize) {
@@ -346,6 +358,7 @@ fn who_dies_or_finds_a_run_damaged_leaves_nothing() {
         for (what, wanted) in [
             ("abort-write", None),
             ("abort-merge", None),
+            ("abort-told", None),
             ("full", Some("No space left on device")),
             ("damage", Some("corrupt: space ")),
             ("vanish", Some("space ")),

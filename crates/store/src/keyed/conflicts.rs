@@ -50,6 +50,7 @@ pub(crate) struct NewSegment {
 }
 
 /// Compares what a writer adds with what is there.
+#[derive(Debug)]
 pub(crate) struct KeyConflicts {
     store: Store,
     table: String,
@@ -64,9 +65,12 @@ pub(crate) struct KeyConflicts {
     own: Option<Vec<RoaringBitmap>>,
     /// What was found in segments of the table.
     met: HashMap<String, Met>,
+    /// Rows of each new segment that were told to be rejects.
+    told: Option<Vec<RoaringBitmap>>,
 }
 
 /// Rows of a segment of the table and of new ones that have the same keys.
+#[derive(Debug)]
 struct Met {
     /// The rows that were deleted then.
     was_deleted: Option<DeletedEntry>,
@@ -81,6 +85,8 @@ struct Met {
 /// The rows that give way in a version.
 pub(crate) struct Resolved {
     pub deletions: Deletions,
+    /// Rows of each new segment that are not of the table.
+    pub lost: Vec<RoaringBitmap>,
     /// Rows that gave way before segments were written are not among them.
     pub counts: KeyCounts,
 }
@@ -105,7 +111,29 @@ impl KeyConflicts {
             deleting: None,
             own: None,
             met: HashMap::new(),
+            told: None,
         }
+    }
+
+    /// Which rows of each new segment are left out when these are added to `there`, and remembers that they are told to be rejects.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub fn tell_lost(&mut self, there: Option<&TableEntry>) -> Result<&[RoaringBitmap]> {
+        let lost = self.resolve(there)?.lost;
+        Ok(self.told.insert(lost))
+    }
+
+    /// Whether the rows that are left out, when the segments are added to `there`, are those that were told to be rejects.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub fn is_as_told(&mut self, there: Option<&TableEntry>) -> Result<bool> {
+        if self.on_conflict != OnConflict::Reject {
+            return Ok(true);
+        }
+        let lost = self.resolve(there)?.lost;
+        Ok(self.told.as_ref() == Some(&lost))
     }
 
     /// The same where some rows say that their keys go.
@@ -151,8 +179,12 @@ impl KeyConflicts {
         let rows: u64 = self.new.iter().map(|new| new.entry.rows).sum();
         let replaced = gone - deleted;
         let added = (rows - twice - ignored - marks).saturating_sub(replaced);
-        let counts = KeyCounts { added, replaced, ignored, twice, deleting: marks, deleted };
-        Ok(Resolved { deletions, counts })
+        let mut counts =
+            KeyCounts { added, replaced, ignored, twice, rejected: 0, deleting: marks, deleted };
+        if self.on_conflict == OnConflict::Reject {
+            counts = KeyCounts { ignored: 0, twice: 0, rejected: ignored + twice, ..counts };
+        }
+        Ok(Resolved { deletions, lost, counts })
     }
 
     /// The rows of each new segment that say that their keys go.
@@ -199,7 +231,7 @@ impl KeyConflicts {
                             let numbers = (earlier.origin.number(row), later.origin.number(other));
                             return Err(self.twice_among(&b, other, numbers)?);
                         }
-                        OnConflict::Ignore => true,
+                        OnConflict::Ignore | OnConflict::Reject => true,
                         OnConflict::Replace => false,
                         OnConflict::Newest(_) => winner.is_first_newer(row, other)?,
                     };
@@ -243,7 +275,7 @@ impl KeyConflicts {
                         let place = (row, new.origin.number(new_row));
                         return Err(self.in_table(&own, new_row, &old.file, place)?);
                     }
-                    OnConflict::Ignore => true,
+                    OnConflict::Ignore | OnConflict::Reject => true,
                     OnConflict::Replace | OnConflict::ReplaceOnce => false,
                     OnConflict::Newest(_) => winner.is_first_newer(row, new_row)?,
                 };

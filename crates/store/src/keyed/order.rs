@@ -152,7 +152,7 @@ pub(super) fn choose_rows(
 ) -> Result<Option<Vec<u32>>> {
     let values = match on_conflict {
         OnConflict::Error | OnConflict::ReplaceOnce => return Ok(None),
-        OnConflict::Ignore | OnConflict::Replace => None,
+        OnConflict::Ignore | OnConflict::Reject | OnConflict::Replace => None,
         OnConflict::Newest(column) => Some(newest(column)?),
     };
     let value = |(plain, float): &Newest, row: u32| {

@@ -4,7 +4,7 @@
 //! published.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +51,29 @@ impl Origin {
             }
         };
         Some(self.before + row + 1)
+    }
+}
+
+impl Origin {
+    /// Tells the number of each of the first rows of the segment, from 0 on.
+    ///
+    /// # Errors
+    /// `Unavailable` when the file with them cannot be read.
+    pub fn for_each(&self, rows: u64, mut tell: impl FnMut(u64, u64)) -> Result<()> {
+        let Some((path, numbers)) = &self.order else {
+            (0..rows).for_each(|row| tell(row, self.before + row));
+            return Ok(());
+        };
+        let mut read = || -> io::Result<()> {
+            let mut file = BufReader::new(File::open(path)?);
+            let mut bytes = [0; size_of::<u64>()];
+            for row in 0..rows {
+                file.read_exact(&mut bytes[..numbers.bytes()])?;
+                tell(row, self.before + u64::from_le_bytes(bytes));
+            }
+            Ok(())
+        };
+        read().map_err(|e| Error::io("read", path, &e))
     }
 }
 

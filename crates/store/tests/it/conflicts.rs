@@ -142,7 +142,7 @@ fn model_load(
             OnConflict::Error | OnConflict::ReplaceOnce => return None,
             OnConflict::Replace => {}
             OnConflict::Newest(_) if row.2 >= before.2 => {}
-            OnConflict::Ignore | OnConflict::Newest(_) => {
+            OnConflict::Ignore | OnConflict::Reject | OnConflict::Newest(_) => {
                 own.insert(key_of(row, key), before);
             }
         }
@@ -154,7 +154,7 @@ fn model_load(
             (Some(_), OnConflict::Error) => return None,
             (Some(_), OnConflict::Replace | OnConflict::ReplaceOnce) => counts.replaced += 1,
             (Some(there), OnConflict::Newest(_)) if row.2 >= there.2 => counts.replaced += 1,
-            (Some(_), OnConflict::Ignore | OnConflict::Newest(_)) => {
+            (Some(_), OnConflict::Ignore | OnConflict::Reject | OnConflict::Newest(_)) => {
                 counts.ignored += 1;
                 continue;
             }

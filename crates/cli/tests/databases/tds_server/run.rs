@@ -136,6 +136,9 @@ impl Run<'_> {
             if words.starts_with("TRANSACTION ISOLATION LEVEL") {
                 self.session.snapshots = words.ends_with("SNAPSHOT");
             }
+            if let Some(language) = words.strip_prefix("LANGUAGE ") {
+                self.session.language = language.to_owned();
+            }
             if let Some(timeout) = words.strip_prefix("LOCK_TIMEOUT ") {
                 self.session.lock_timeout = timeout.replace(' ', "").parse().unwrap_or(-1);
             }
@@ -309,7 +312,11 @@ impl Run<'_> {
         }
         let db = self.shared.db.lock().unwrap();
         let table = key.and_then(|key| db.tables.get(&key));
-        let Some((columns, rows)) = catalogue::ask(&db, &self.sql, table) else {
+        let name = match self.parameters.get("p1") {
+            Some(Val::Text(name)) => name.as_str(),
+            _ => "",
+        };
+        let Some((columns, rows)) = catalogue::ask(&db, &self.sql, (table, name)) else {
             return error(208, format!("Invalid object name: {}", self.sql));
         };
         self.at = self.tokens.len();

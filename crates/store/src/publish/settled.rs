@@ -1,0 +1,157 @@
+//! Makes loads visible, and tells before that which of their rows are rejects.
+//!
+//! ```text
+//!   find_rejects      rows whose keys are in the newest version, or came before in the load
+//!   the caller        tells them by their places in the input, and counts them against its limit
+//!   publish_settled   nothing if a newer version leaves other rows out: they are to be told again
+//! ```
+//!
+//! Rows of the load that are not in its segments gave way to earlier ones: their numbers are those that no row that is stored has.
+
+use coload_ddl::Key;
+use coload_types::{Error, Result};
+use roaring::RoaringTreemap;
+
+use super::{ReadyLoad, Shown, commit};
+use crate::addition::{Addition, added_to, with_dropped};
+use crate::change::Outcome;
+use crate::on_conflict::OnConflict;
+use crate::snapshot::pin_newest;
+
+/// What has the key of a row that is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeetsKey {
+    /// A row of the table.
+    InTable,
+    /// A row of the load that comes before it.
+    Earlier,
+}
+
+/// A row of a load that is left out for its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConflictingRow {
+    /// Its number among the rows of the load, in the order of the input and from 0 on.
+    pub number: u64,
+    /// What has its key.
+    pub meets: MeetsKey,
+}
+
+/// What became of loads that were to be published.
+#[derive(Debug)]
+pub enum Settled {
+    /// Everybody sees them.
+    Shown(Shown),
+    /// Nothing was published: others changed the table meanwhile, and the first load has other rejects now.
+    Moved(Box<ReadyLoad>, Option<Box<ReadyLoad>>),
+}
+
+impl ReadyLoad {
+    /// The rows that are rejects if the load is added to the newest version, in the order of the input. None where they are not to be
+    /// told ([`OnConflict::Reject`]).
+    ///
+    /// # Errors
+    /// `Corrupt` when a segment is not what was written, `Unavailable` when a disk fails.
+    pub fn find_rejects(&mut self) -> Result<Vec<ConflictingRow>> {
+        let ReadyLoad { dir, segments, record, conflicts } = self;
+        let Some(conflicts) = conflicts.as_mut().filter(|_| dir.on_conflict == OnConflict::Reject)
+        else {
+            return Ok(Vec::new());
+        };
+        let base = pin_newest(&dir.store)?;
+        let lost = conflicts.tell_lost(added_to(&base.manifest, &dir.target))?;
+        let mut found = Vec::new();
+        let mut stored = RoaringTreemap::new();
+        let origins = dir.origins.as_deref().unwrap_or_default();
+        for ((segment, origin), lost) in segments.iter().zip(origins).zip(lost) {
+            if dir.dropped == 0 && lost.is_empty() {
+                continue;
+            }
+            origin.for_each(segment.rows, |row, number| {
+                if u32::try_from(row).is_ok_and(|row| lost.contains(row)) {
+                    found.push(ConflictingRow { number, meets: MeetsKey::InTable });
+                }
+                if dir.dropped > 0 {
+                    stored.insert(number);
+                }
+            })?;
+        }
+        if dir.dropped > 0 {
+            let mut stored = stored.into_iter().peekable();
+            for number in 0..record.rows {
+                if stored.next_if_eq(&number).is_none() {
+                    found.push(ConflictingRow { number, meets: MeetsKey::Earlier });
+                }
+            }
+        }
+        found.sort_unstable_by_key(|row| row.number);
+        Ok(found)
+    }
+
+    /// The key of the table, if it has one.
+    pub fn key(&self) -> Option<&Key> {
+        self.dir.key()
+    }
+
+    /// Sets what is remembered of the number of rejects.
+    pub fn set_rejects(&mut self, rejects: u64) {
+        self.record.rejects = rejects;
+    }
+
+    /// Makes the load visible, and another one of the same store in the same version.
+    ///
+    /// # Errors
+    /// As [`super::LoadDir::publish`]; both are visible, or none. `Unavailable` when rows are to be rejects that were not told.
+    pub fn publish(self, other: Option<ReadyLoad>) -> Result<Shown> {
+        match self.publish_settled(other)? {
+            Settled::Shown(shown) => Ok(shown),
+            Settled::Moved(..) => Err(Error::Unavailable(
+                "keys of the load came into the table meanwhile; nothing was loaded".into(),
+            )),
+        }
+    }
+
+    /// Makes the load visible, and another one of the same store in the same version, if its rejects are those that were told.
+    ///
+    /// # Errors
+    /// As [`super::LoadDir::publish`]; both are visible, or none.
+    pub fn publish_settled(self, other: Option<ReadyLoad>) -> Result<Settled> {
+        let store = self.dir.store.clone();
+        let on_conflict = self.dir.on_conflict;
+        let mut loads: Vec<ReadyLoad> = [self].into_iter().chain(other).collect();
+        let (mut works, mut changes) = (Vec::new(), Vec::new());
+        for ReadyLoad { dir, segments, record, conflicts } in &mut loads {
+            let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
+            works.push(&mut dir.work);
+            changes.push((change, &dir.target, segments, conflicts));
+        }
+        let mut keys = None;
+        let version = commit(&store, &mut works, |manifest| {
+            for (_, target, _, conflicts) in &mut changes {
+                if let Some(conflicts) = conflicts
+                    && !conflicts.is_as_told(added_to(manifest, target))?
+                {
+                    return Ok(Outcome::Unchanged);
+                }
+            }
+            for (number, (change, _, segments, conflicts)) in changes.iter_mut().enumerate() {
+                let counts = change.apply(&store, manifest, segments, conflicts.as_mut())?;
+                if number == 0 {
+                    keys = counts;
+                }
+            }
+            Ok(Outcome::Changed)
+        })?;
+        let Some(version) = version else {
+            let mut loads = loads.into_iter().map(Box::new);
+            let Some(first) = loads.next() else {
+                return Err(Error::Invalid("a load changed nothing".into()));
+            };
+            return Ok(Settled::Moved(first, loads.next()));
+        };
+        let keys =
+            with_dropped(keys, loads.first().map_or(0, |load| load.dir.dropped), on_conflict);
+        drop(loads);
+        let _ = store.clean();
+        Ok(Settled::Shown(Shown { version, keys }))
+    }
+}
