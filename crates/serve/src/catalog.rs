@@ -29,6 +29,13 @@ use crate::types::arrow_schema;
 pub const CATALOG: &str = "coload";
 /// Name of the only schema.
 pub const SCHEMA: &str = "public";
+/// What DuckDB calls it.
+const SCHEMA_TOO: &str = "main";
+
+/// Whether a name is that of the only schema.
+pub(crate) fn is_schema(name: &str) -> bool {
+    name.eq_ignore_ascii_case(SCHEMA) || name.eq_ignore_ascii_case(SCHEMA_TOO)
+}
 
 /// Arrow schemas of tables with folded names, kept from one statement to the next. A table's columns change only with
 /// `--replace`, so the stored schema is compared.
@@ -160,7 +167,7 @@ impl CatalogProvider for SnapshotCatalog {
         if name.eq_ignore_ascii_case(PG_CATALOG) {
             return Some(Arc::new(self.pg_catalog()));
         }
-        name.eq_ignore_ascii_case(SCHEMA).then(|| Arc::new(self.clone()) as _)
+        is_schema(name).then(|| Arc::new(self.clone()) as _)
     }
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use coload_ddl::literal_sql;
 use coload_store::TableEntry;
 use coload_types::{Column, DataType};
-use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::information_schema::{INFORMATION_SCHEMA, InformationSchemaProvider};
@@ -15,10 +15,15 @@ use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 
 use crate::catalog::{CATALOG, SCHEMA};
+use crate::statement::tree::PG_CATALOG;
 
 /// Names of the views that are made here.
 const COLUMNS: &str = "columns";
 const TABLES: &str = "tables";
+const SCHEMATA: &str = "schemata";
+/// Those that the engine does not have.
+const KEYS: &str = "key_column_usage";
+const CONSTRAINTS: &str = "table_constraints";
 
 /// The views over some tables.
 #[derive(Debug)]
@@ -45,7 +50,7 @@ impl Views {
             (SCHEMA, table.name.clone(), "BASE TABLE", Some((table.rows(), table.bytes())))
         });
         let of_views = self.views.iter().map(|name| (SCHEMA, name.clone(), "VIEW", None));
-        let own = self.engine.table_names();
+        let own = self.table_names();
         let own = own.into_iter().map(|name| (INFORMATION_SCHEMA, name, "VIEW", None));
         let all: Vec<_> = of_tables.chain(of_views).chain(own).collect();
         let text = |of: &dyn Fn(&(&str, String, &str, _)) -> String| -> ArrayRef {
@@ -71,19 +76,23 @@ impl Views {
 #[async_trait]
 impl SchemaProvider for Views {
     fn table_names(&self) -> Vec<String> {
-        self.engine.table_names()
+        let more = [KEYS, CONSTRAINTS].map(str::to_owned);
+        self.engine.table_names().into_iter().chain(more).collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         match name.to_ascii_lowercase().as_str() {
             COLUMNS => Ok(Some(Arc::new(columns(&self.tables)?))),
             TABLES => Ok(Some(Arc::new(self.tables()?))),
+            SCHEMATA => Ok(Some(Arc::new(schemata()?))),
+            KEYS => Ok(Some(Arc::new(keys(&self.tables)?))),
+            CONSTRAINTS => Ok(Some(Arc::new(constraints(&self.tables)?))),
             _ => self.engine.table(name).await,
         }
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.engine.table_exist(name)
+        self.table_names().iter().any(|known| known == name)
     }
 }
 
@@ -127,6 +136,95 @@ const FACTS: [(&str, Fact); 6] = [
         _ => None,
     }),
 ];
+
+/// The schemas, those of the catalog among them.
+fn schemata() -> Result<MemTable> {
+    let schemas = [INFORMATION_SCHEMA, PG_CATALOG, SCHEMA];
+    let none = || -> ArrayRef { Arc::new(StringArray::new_null(schemas.len())) };
+    table_of(
+        vec![
+            ("catalog_name", Arc::new(StringArray::from(vec![CATALOG; schemas.len()]))),
+            ("schema_name", Arc::new(StringArray::from(schemas.to_vec()))),
+            ("schema_owner", none()),
+            ("default_character_set_catalog", none()),
+            ("default_character_set_schema", none()),
+            ("default_character_set_name", none()),
+            ("sql_path", none()),
+        ],
+        |name| !matches!(name, "catalog_name" | "schema_name"),
+    )
+}
+
+/// What PostgreSQL calls a key without a name.
+fn key_name(table: &TableEntry) -> String {
+    format!("{}_pkey", table.name)
+}
+
+/// The columns of primary keys.
+fn keys(tables: &[TableEntry]) -> Result<MemTable> {
+    let unique = |table: &TableEntry| table.schema.key().filter(|key| key.is_unique()).cloned();
+    let mut all: Vec<(&TableEntry, i32, usize)> = Vec::new();
+    for table in tables {
+        let Some(key) = unique(table) else { continue };
+        all.extend((1..).zip(key.columns()).map(|(number, column)| (table, number, *column)));
+    }
+    let text = |of: &dyn Fn(&TableEntry, usize) -> String| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(
+            all.iter().map(|(table, _, column)| of(table, *column)),
+        ))
+    };
+    let same = |value: &str| text(&|_, _| value.to_owned());
+    let positions: ArrayRef =
+        Arc::new(all.iter().map(|(_, number, _)| Some(*number)).collect::<Int32Array>());
+    table_of(
+        vec![
+            ("constraint_catalog", same(CATALOG)),
+            ("constraint_schema", same(SCHEMA)),
+            ("constraint_name", text(&|table, _| key_name(table))),
+            ("table_catalog", same(CATALOG)),
+            ("table_schema", same(SCHEMA)),
+            ("table_name", text(&|table, _| table.name.clone())),
+            ("column_name", text(&|table, column| table.schema.columns()[column].name.clone())),
+            ("ordinal_position", positions),
+            ("position_in_unique_constraint", Arc::new(Int32Array::new_null(all.len()))),
+        ],
+        |name| name == "position_in_unique_constraint",
+    )
+}
+
+/// Primary keys and checks.
+fn constraints(tables: &[TableEntry]) -> Result<MemTable> {
+    let mut all: Vec<(&TableEntry, String, &str)> = Vec::new();
+    for table in tables {
+        if table.schema.key().is_some_and(coload_ddl::Key::is_unique) {
+            all.push((table, key_name(table), "PRIMARY KEY"));
+        }
+        for (number, check) in (1..).zip(table.schema.checks()) {
+            let name = check.name.clone();
+            let name = name.unwrap_or_else(|| format!("{}_check{number}", table.name));
+            all.push((table, name, "CHECK"));
+        }
+    }
+    let text = |of: &dyn Fn(&(&TableEntry, String, &str)) -> String| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(all.iter().map(of)))
+    };
+    let same = |value: &str| text(&|_| value.to_owned());
+    table_of(
+        vec![
+            ("constraint_catalog", same(CATALOG)),
+            ("constraint_schema", same(SCHEMA)),
+            ("constraint_name", text(&|(_, name, _)| name.clone())),
+            ("table_catalog", same(CATALOG)),
+            ("table_schema", same(SCHEMA)),
+            ("table_name", text(&|(table, ..)| table.name.clone())),
+            ("constraint_type", text(&|(_, _, kind)| (*kind).to_owned())),
+            ("is_deferrable", same("NO")),
+            ("initially_deferred", same("NO")),
+            ("enforced", same("YES")),
+        ],
+        |_| false,
+    )
+}
 
 /// The columns of the tables.
 fn columns(tables: &[TableEntry]) -> Result<MemTable> {

@@ -45,7 +45,8 @@ pub fn table(target: &mut Target, typed: &str) -> Done<String> {
     let number = |index: usize| size.get(index)?.as_ref()?.parse().ok();
     let mut head = format!("table {}", quote_name(&name));
     if let (Some(rows), Some(bytes)) = (number(0), number(1)) {
-        head.push_str(&format!("  {} rows  {}", show_count(rows), show_bytes(bytes)));
+        let unit = if rows == 1 { "row" } else { "rows" };
+        head.push_str(&format!("  {} {unit}  {}", show_count(rows), show_bytes(bytes)));
     }
     Ok(format!("{head}\n\n{}{}", columns(&schema), rules(&schema)))
 }
