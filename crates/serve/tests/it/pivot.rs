@@ -148,7 +148,7 @@ fn an_unpivot_is_a_row_for_each_column() {
             "SELECT 'jan' AS name, 1.50 AS s UNION ALL SELECT 'mar', 3.00 ORDER BY 1",
         ),
     ] {
-        let plain = |sql: &str| told(&scratch.database, sql).replace(' ', "").replace('-', "");
+        let plain = |sql: &str| told(&scratch.database, sql).replace([' ', '-'], "");
         assert_eq!(plain(unpivot), plain(query), "{unpivot}");
     }
 }
