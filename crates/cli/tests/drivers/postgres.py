@@ -47,9 +47,7 @@ with psycopg.connect(url, autocommit=True) as db:
         copy.set_types(["int4", "numeric", "date", "timestamp", "bytea", "bool"])
         copy.write_row((2_000, ROW[1], ROW[3], ROW[4], ROW[6], True))
         copy.write_row((2_001, None, None, None, None, None))
-    with db.cursor() as cursor, cursor.copy("COPY (SELECT i, n, d, ts, b, ok FROM p WHERE i >= 2000 ORDER BY i) TO STDOUT (FORMAT BINARY)") as copy:
-        copy.set_types(["int4", "numeric", "date", "timestamp", "bytea", "bool"])
-        check(list(copy.rows()), [(2_000, ROW[1], ROW[3], ROW[4], ROW[6], True), (2_001, None, None, None, None, None)])
+    check(db.execute("SELECT i, n, d, ts, b, ok FROM p WHERE i >= 2000 ORDER BY i").fetchall(), [(2_000, ROW[1], ROW[3], ROW[4], ROW[6], True), (2_001, None, None, None, None, None)])
     db.execute("DELETE FROM p WHERE i >= 2000")
     # What Grafana asks when a source is added, and when a query is built.
     check(db.execute("SELECT current_setting('server_version_num')::int/100 as version").fetchone(), (1500,))
@@ -70,8 +68,8 @@ with psycopg.connect(url, autocommit=True) as db:
     columns = f"""select quote_ident(column_name) as "column", data_type as "type" from information_schema.columns
       where {searched} and quote_ident(table_name) = 'p'"""
     check(db.execute(columns).fetchall()[:2], [("i", "INTEGER"), ("n", "DECIMAL(12,3)")])
-    buckets = """SELECT floor(extract(epoch from ts)/3600)*3600 AS "time", avg(i) AS v FROM p
-      WHERE ts BETWEEN '2024-01-02T00:00:00Z' AND '2024-01-03T00:00:00Z' GROUP BY 1 ORDER BY 1"""
+    buckets = """SELECT floor(extract(epoch from tz)/3600)*3600 AS "time", avg(i) AS v FROM p
+      WHERE tz BETWEEN '2024-01-02T00:00:00Z' AND '2024-01-03T00:00:00Z' GROUP BY 1 ORDER BY 1"""
     check(len(db.execute(buckets).fetchall()), 1)
     try:
         db.execute("SELECT * FROM nowhere")
