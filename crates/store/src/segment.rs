@@ -8,8 +8,8 @@
 //! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
 //! while there is room ([`crate::held`]), those of their pages that are stored as runs, expanded.
 
-mod constant;
 mod ends;
+mod in_memory;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -34,14 +34,15 @@ use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
 use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
-use constant::constant_column;
 use ends::Ends;
+use in_memory::constant_column;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
 #[derive(Debug)]
 pub struct SegmentFile {
     path: PathBuf,
-    map: Mapped,
+    /// The file; none of a segment that is only in memory.
+    map: Option<Mapped>,
     footer: SegmentFooter,
     seal: u64,
     /// The columns of the table.
@@ -125,12 +126,12 @@ impl SegmentFile {
             return Err(unreadable(path));
         }
         let (footer, seal) = decoded.map_err(|e| name_file(path, e))?;
-        Ok(Self::of_parts(path, map, (footer, seal), held))
+        Ok(Self::of_parts(path, Some(map), (footer, seal), held))
     }
 
     fn of_parts(
         path: &Path,
-        map: Mapped,
+        map: Option<Mapped>,
         (footer, seal): (SegmentFooter, u64),
         held: Arc<HeldBytes>,
     ) -> Self {
@@ -182,7 +183,7 @@ impl SegmentFile {
     /// A segment of which all but the footer is written.
     pub(crate) fn of_written(path: &Path, file: &File, footer: SegmentFooter) -> Result<Self> {
         let map = Mapped::map(file).map_err(|e| Error::io("map", path, &e))?;
-        Ok(Self::of_parts(path, map, (footer, 0), HeldBytes::new(HELD_BYTES_MAX)))
+        Ok(Self::of_parts(path, Some(map), (footer, 0), HeldBytes::new(HELD_BYTES_MAX)))
     }
 
     pub(crate) fn tree_entry(&self) -> Option<&TreeEntry> {
@@ -215,7 +216,10 @@ impl SegmentFile {
     /// # Errors
     /// `Corrupt` that names the file.
     pub fn check(&self) -> Result<()> {
-        if self.map.is_damaged() { Err(unreadable(&self.path)) } else { Ok(()) }
+        match &self.map {
+            Some(map) if map.is_damaged() => Err(unreadable(&self.path)),
+            _ => Ok(()),
+        }
     }
 
     /// What was made of the file, if that could be read; errors name it.
@@ -241,7 +245,7 @@ impl SegmentFile {
 
     /// Bytes of the file.
     pub fn bytes(&self) -> u64 {
-        self.map.len() as u64
+        self.file_bytes().len() as u64
     }
 
     /// Rows of the segment.
@@ -452,10 +456,15 @@ impl SegmentFile {
         self.held.add(bytes);
     }
 
+    fn file_bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
     fn slice(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
-        let end = offset.checked_add(bytes).filter(|end| *end <= self.map.len() as u64);
+        let file = self.file_bytes();
+        let end = offset.checked_add(bytes).filter(|end| *end <= file.len() as u64);
         match end {
-            Some(end) => Ok(&self.map[offset as usize..end as usize]),
+            Some(end) => Ok(&file[offset as usize..end as usize]),
             None => Err(Error::Corrupt("page out of the file".into())),
         }
     }
