@@ -314,7 +314,7 @@ mod tests {
             let is_whole = at_row.unwrap();
             assert_eq!(rows.end().is_ok(), is_whole, "{cut}");
         }
-        for (at, byte) in [(0, b'x'), (13, 1), (20, 9), (21, 0xf0), (24, 3)] {
+        for (at, byte) in [(0, b'x'), (12, 1), (20, 9), (21, 0xf0), (24, 3)] {
             let mut wrong = sent.clone();
             wrong[at] = byte;
             let mut rows = rows();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, TableFactor};
-use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
@@ -174,6 +174,11 @@ fn beginning_of(parser: &Parser<'_>) -> Beginning {
 
 /// A form up to its ON, and then what is behind it or what is wrong with that.
 fn form(parser: &mut Parser<'_>) -> Parsed<Parsed<Form>> {
+    // `t AS pivot JOIN u ON ..`: the parser would take JOIN for the name of a table.
+    let behind = parser.peek_nth_token(1);
+    if is_keyword(&behind, RESERVED_FOR_TABLE_ALIAS) {
+        return parser.expected("a table", behind);
+    }
     if parser.parse_keyword(Keyword::PIVOT) {
         let from = parser.parse_table_and_joins()?.to_string();
         parser.expect_keyword(Keyword::ON)?;
