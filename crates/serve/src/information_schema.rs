@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coload_ddl::literal_sql;
+use coload_ddl::{Index, Key, literal_sql};
 use coload_store::TableEntry;
 use coload_types::{Column, DataType};
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
@@ -15,8 +15,10 @@ use datafusion::error::Result;
 
 use crate::catalog::{CATALOG, SCHEMA};
 
-/// The view that is made here.
+/// The views that are made here: the first in place of the engine's, the others beside them.
 const COLUMNS: &str = "columns";
+const CONSTRAINTS: &str = "table_constraints";
+const STATISTICS: &str = "statistics";
 
 /// The views over some tables.
 #[derive(Debug)]
@@ -35,18 +37,23 @@ impl Views {
 #[async_trait]
 impl SchemaProvider for Views {
     fn table_names(&self) -> Vec<String> {
-        self.engine.table_names()
+        let mut names = self.engine.table_names();
+        names.extend([CONSTRAINTS.to_owned(), STATISTICS.to_owned()]);
+        names
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        match name.eq_ignore_ascii_case(COLUMNS) {
-            true => Ok(Some(Arc::new(columns(&self.tables)?))),
-            false => self.engine.table(name).await,
-        }
+        Ok(match &name.to_ascii_lowercase()[..] {
+            COLUMNS => Some(Arc::new(columns(&self.tables)?)),
+            CONSTRAINTS => Some(Arc::new(constraints(&self.tables)?)),
+            STATISTICS => Some(Arc::new(statistics(&self.tables)?)),
+            _ => self.engine.table(name).await?,
+        })
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.engine.table_exist(name)
+        let is_own = [CONSTRAINTS, STATISTICS].iter().any(|own| name.eq_ignore_ascii_case(own));
+        is_own || self.engine.table_exist(name)
     }
 }
 
@@ -132,6 +139,69 @@ fn columns(tables: &[TableEntry]) -> Result<MemTable> {
     });
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
     let arrays = made.into_iter().map(|(_, array)| array).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+    MemTable::try_new(schema, vec![vec![batch]])
+}
+
+/// The keys and UNIQUE constraints of the tables.
+fn constraints(tables: &[TableEntry]) -> Result<MemTable> {
+    let mut all: Vec<(&TableEntry, String, &str)> = Vec::new();
+    for table in tables {
+        if table.schema.key().is_some_and(Key::is_unique) {
+            all.push((table, format!("{}_pkey", table.name), "PRIMARY KEY"));
+        }
+        let unique = table.schema.indexes().iter().filter(|index| index.is_unique());
+        all.extend(unique.map(|index| (table, index.name.clone(), "UNIQUE")));
+    }
+    let text = |of: &dyn Fn(&(&TableEntry, String, &str)) -> String| -> ArrayRef {
+        Arc::new(all.iter().map(|row| Some(of(row))).collect::<StringArray>())
+    };
+    view(vec![
+        ("constraint_catalog", text(&|_| CATALOG.into())),
+        ("constraint_schema", text(&|_| SCHEMA.into())),
+        ("constraint_name", text(&|(_, name, _)| name.clone())),
+        ("table_catalog", text(&|_| CATALOG.into())),
+        ("table_schema", text(&|_| SCHEMA.into())),
+        ("table_name", text(&|(table, ..)| table.name.clone())),
+        ("constraint_type", text(&|(_, _, kind)| (*kind).to_owned())),
+    ])
+}
+
+/// The indexes of the tables, a row for each of their columns.
+fn statistics(tables: &[TableEntry]) -> Result<MemTable> {
+    let mut all: Vec<(&TableEntry, &Index, usize)> = Vec::new();
+    for table in tables {
+        for index in table.schema.indexes() {
+            all.extend((0..index.columns().len()).map(|place| (table, index, place)));
+        }
+    }
+    type Row<'a> = (&'a TableEntry, &'a Index, usize);
+    let text = |of: &dyn Fn(&Row<'_>) -> String| -> ArrayRef {
+        Arc::new(all.iter().map(|row| Some(of(row))).collect::<StringArray>())
+    };
+    let number = |of: &dyn Fn(&Row<'_>) -> u64| -> ArrayRef {
+        Arc::new(all.iter().map(|row| Some(of(row))).collect::<UInt64Array>())
+    };
+    let column = |(table, index, place): &Row<'_>| {
+        table.schema.columns()[index.columns()[*place]].name.clone()
+    };
+    view(vec![
+        ("table_catalog", text(&|_| CATALOG.into())),
+        ("table_schema", text(&|_| SCHEMA.into())),
+        ("table_name", text(&|(table, ..)| table.name.clone())),
+        ("non_unique", number(&|(_, index, _)| u64::from(!index.is_unique()))),
+        ("index_name", text(&|(_, index, _)| index.name.clone())),
+        ("seq_in_index", number(&|(_, _, place)| *place as u64 + 1)),
+        ("column_name", text(&column)),
+    ])
+}
+
+/// A view of these columns, none of which has NULL.
+fn view(columns: Vec<(&str, ArrayRef)>) -> Result<MemTable> {
+    let field =
+        |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), false);
+    let schema = Arc::new(ArrowSchema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
     MemTable::try_new(schema, vec![vec![batch]])
 }

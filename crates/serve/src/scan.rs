@@ -12,7 +12,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use coload_scan::{Filter, PageQueue, Predicate, Stretch, bound_columns, may_match, stretches};
+use coload_scan::{
+    Filter, PageQueue, Predicate, Stretch, bound_by_index, bound_columns, may_match, stretches,
+};
 use coload_store::{DeletedRows, SegmentEntry, SegmentFile};
 use coload_types::Result as StoreResult;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -376,6 +378,13 @@ impl DisplayAs for StoreScanExec {
             if bound > 0 {
                 let names: Vec<&str> = key.columns()[..bound].iter().map(name).collect();
                 parts.push(format!("rows_by_key=[{}]", names.join(", ")));
+            }
+        }
+        for index in columns.indexes() {
+            let bound = bound_by_index(index.columns(), &self.predicates);
+            if bound > 0 {
+                let names: Vec<&str> = index.columns()[..bound].iter().map(name).collect();
+                parts.push(format!("rows_by_index={}[{}]", index.name, names.join(", ")));
             }
         }
         if let Some((order, runs)) = &self.order {

@@ -40,7 +40,7 @@ pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved};
 pub use entry::OrderedSegment;
 pub(crate) use entry::put_entry_in_order;
 pub use keys::end_values;
-pub(crate) use keys::read_keys;
+pub(crate) use keys::{key_of_row, read_keys};
 pub use look_up::{may_have_keys, row_of_key, rows_before_key};
 pub(crate) use order::write_in_order;
 pub(crate) use origin::Origin;

@@ -31,6 +31,7 @@ use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
+use crate::index::{Built, Checking, complete};
 use crate::keyed::{KeyConflicts, Keyed, Origin, SortTimes, TreeKey, put_entry_in_order};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
@@ -237,7 +238,7 @@ impl ReadyLoad {
         let mut fit = Fit::Fits;
         let ReadyLoad { dir, segments, record, conflicts } = &mut self;
         let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
-        let version = commit(&store, &mut [&mut dir.work], |manifest| {
+        let version = commit(&store, &mut [&mut dir.work], Checking::NewRows, |manifest| {
             fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
             if fit == Fit::Moved {
                 return Ok(Outcome::Unchanged);
@@ -346,7 +347,7 @@ pub(crate) fn publish_linked(
         sync_dir("store::publish::sync_segments_dir", &layout.segments)?;
     }
     let change = Addition::of(load.target, (load.begun_on, key.as_ref()), record);
-    let version = commit(store, &mut [&mut work], |manifest| {
+    let version = commit(store, &mut [&mut work], Checking::NewRows, |manifest| {
         change.apply(store, manifest, segments, conflicts.as_mut())?;
         Ok(Outcome::Changed)
     })?;
@@ -410,7 +411,7 @@ impl MergeDir {
         let MergeDir { store, mut work, table_id } = self;
         check_segments(&work, &new)?;
         install(store.layout(), &mut work, &new)?;
-        let version = commit(&store, &mut [&mut work], |manifest| {
+        let version = commit(&store, &mut [&mut work], Checking::SameRows, |manifest| {
             replace_segments(store.layout(), manifest, table_id, old, &new)
         })?;
         finish(&store, work);
@@ -424,7 +425,7 @@ pub(crate) fn publish_change(
     change: impl FnMut(&mut Manifest) -> Result<Outcome>,
 ) -> Result<Option<u64>> {
     let mut work = WorkDir::make(store.layout())?;
-    let version = commit(store, &mut [&mut work], change)?;
+    let version = commit(store, &mut [&mut work], Checking::NewRows, change)?;
     finish(store, work);
     Ok(version)
 }
@@ -513,10 +514,12 @@ fn install(layout: &Layout, work: &mut WorkDir, segments: &[SegmentEntry]) -> Re
 fn commit(
     store: &Store,
     works: &mut [&mut WorkDir],
+    checking: Checking,
     mut change: impl FnMut(&mut Manifest) -> Result<Outcome>,
 ) -> Result<Option<u64>> {
     let layout = store.layout();
     let Some(tmp) = works.first().map(|work| work.join(MANIFEST_TMP)) else { return Ok(None) };
+    let mut built = Built::default();
     for _ in 0..ATTEMPTS_MAX {
         let base = pin_newest(store)?;
         if base.lock() != Lock::Held {
@@ -531,6 +534,7 @@ fn commit(
             return Ok(None);
         }
         if let Some(work) = works.first_mut() {
+            complete(store, work, (&base.manifest, &mut next), checking, &mut built)?;
             move_out(layout, work, &mut next)?;
             settle(layout, work, &mut next)?;
         }

@@ -254,6 +254,7 @@ fn entry_of(path: &Path, of: &ShareSegment, load: LoadId, number: u32) -> Result
         load,
         seal: Some(of.seal),
         stored: None,
+        trees: Vec::new(),
         columns: file.stats()?,
     })
 }

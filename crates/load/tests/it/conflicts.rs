@@ -225,6 +225,9 @@ proptest! {
                     let first = &wanted[..wanted.len().min(10)];
                     prop_assert_eq!(&told(&report)[..], first);
                     prop_assert_eq!(report.reject_count(), counts.rejected);
+                    let snapshot = store.snapshot().unwrap();
+                    let remembered = snapshot.table("t").unwrap().loads.last().unwrap().clone();
+                    prop_assert_eq!(remembered.rejects, counts.rejected);
                     prop_assert_eq!(report.records(), given.len() as u64);
                     there = next;
                 }

@@ -76,6 +76,7 @@ const BY_WORDS: [(&str, &str, &str); 9] = [
     ("no field named ", "", code::NO_COLUMN),
     ("the key ", " is in the table already", code::UNIQUE),
     ("the key ", " comes twice among them", code::UNIQUE),
+    ("the key ", " would be there twice", code::UNIQUE),
 ];
 
 fn code_of_invalid(text: &str) -> &'static str {

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::ddl::check_create;
+use super::index;
 use super::limits::StatementLimits;
 use super::text::parse_statement;
 use crate::catalog::{CATALOG, SCHEMA};
@@ -79,7 +80,7 @@ pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
     for constraint in &table.constraints {
         match constraint {
             TableConstraint::Check(rule) => rules.push((rule.name.as_ref(), &*rule.expr)),
-            TableConstraint::PrimaryKey(_) => {}
+            TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => {}
             other => return Err(unchecked(&other.to_string(), &table.name.to_string())),
         }
     }
@@ -87,8 +88,8 @@ pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
         Check::parse(name.map(|name| name.value.clone()), &expr.to_string(), &columns)
     };
     let checks = rules.into_iter().map(check).collect::<Result<Vec<_>>>()?;
-    let key = key_of(table, &columns)?;
-    Schema::new(columns)?.with_checks(checks)?.with_key(key)
+    let (key, indexes) = (key_of(table, &columns)?, index::of_table(table, &columns)?);
+    Schema::new(columns)?.with_checks(checks)?.with_key(key)?.with_indexes(indexes)
 }
 
 /// The key of a CREATE TABLE, wherever it stands.
@@ -130,7 +131,7 @@ fn check_named(name: Option<&Ident>) -> Result<()> {
     match name {
         None => Ok(()),
         Some(name) => Err(Error::Invalid(format!(
-            "CONSTRAINT {name} PRIMARY KEY: only a CHECK may have a name, leave it out"
+            "CONSTRAINT {name} PRIMARY KEY: only a CHECK or UNIQUE may have a name, leave it out"
         ))),
     }
 }
@@ -198,7 +199,10 @@ pub(crate) fn column(definition: &ColumnDef) -> Result<Column> {
             ColumnOption::NotNull => column.nullable = false,
             ColumnOption::Null => column.nullable = true,
             // Checks and keys are read when all columns are known.
-            ColumnOption::Comment(_) | ColumnOption::Check(_) | ColumnOption::PrimaryKey(_) => {}
+            ColumnOption::Comment(_)
+            | ColumnOption::Check(_)
+            | ColumnOption::PrimaryKey(_)
+            | ColumnOption::Unique(_) => {}
             ColumnOption::Default(expr) => {
                 column.default = default_value(expr, column.data_type, name)?;
             }

@@ -67,6 +67,7 @@ fn segment(schema: &Schema, load: LoadId, number: u32, seed: u8) -> SegmentEntry
         load,
         seal: None,
         stored: None,
+        trees: Vec::new(),
         columns: schema.columns().iter().map(stats).collect(),
     }
 }

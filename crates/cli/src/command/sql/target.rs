@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coload::{Coload, Error};
-use coload_ddl::{create_table_sql, quote_name};
+use coload_ddl::{create_indexes_sql, create_table_sql, quote_name};
 use coload_serve::arrow::array::AsArray;
 use coload_serve::arrow::compute::cast;
 use coload_serve::arrow::datatypes::DataType as ArrowType;
@@ -147,7 +147,8 @@ impl Target {
             Target::Store(database, _) => {
                 let snapshot = database.store().snapshot()?;
                 let table = snapshot.require_table(table)?;
-                Ok(format!("{}\n", create_table_sql(&table.name, &table.schema)))
+                let indexes = create_indexes_sql(&table.name, &table.schema);
+                Ok(format!("{}{indexes}\n", create_table_sql(&table.name, &table.schema)))
             }
             Target::Server(server) => {
                 let name = table.replace('\'', "''");
