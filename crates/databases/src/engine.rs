@@ -229,6 +229,11 @@ pub trait Connection: Send {
     /// As [`Self::run`].
     fn lock(&mut self, name: &str) -> Result<bool>;
 
+    /// Whether the server ended the transaction by itself, at the last row that it refused.
+    fn has_lost_transaction(&self) -> bool {
+        false
+    }
+
     /// Sends some of the rows, within the transaction that is open if there is one.
     ///
     /// # Errors

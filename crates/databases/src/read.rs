@@ -8,6 +8,7 @@
 
 mod columns;
 mod pool;
+mod rows;
 mod url;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::names::TableName;
 
 pub use columns::{ColumnBuilder, ReadAs};
 pub use pool::{Lent, Pool};
+pub use rows::{ReadRows, too_large};
 
 /// Bytes of a block of rows, unless one row has more.
 pub const BLOCK_BYTES: usize = 512 << 10;

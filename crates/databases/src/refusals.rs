@@ -78,7 +78,7 @@ pub fn send_but_refused(
     (undo, distance): (Undo, &mut Distance),
 ) -> Result<Vec<LeftOut>> {
     let mut sending =
-        Sending { engine, on, table, rows, undo, is_first: true, has_savepoint: false };
+        Sending { engine, on, table, rows, undo, taken: Vec::new(), has_savepoint: false };
     let mut refused = Vec::new();
     let mut at = 0;
     // Rows of which one is at fault, though the server does not say which: they end here.
@@ -137,8 +137,8 @@ struct Sending<'a> {
     table: &'a RowTable,
     rows: &'a RowBytes,
     undo: Undo,
-    /// Whether nothing of these rows is in the transaction.
-    is_first: bool,
+    /// Those of these rows that are in the transaction.
+    taken: Vec<Range<usize>>,
     /// Whether a savepoint is open, with nothing behind it.
     has_savepoint: bool,
 }
@@ -149,7 +149,7 @@ impl Sending<'_> {
             return self.on.send(self.table, self.rows, range);
         }
         let begin = match self.undo {
-            Undo::Transaction { begin } if self.is_first => Some(begin),
+            Undo::Transaction { begin } if self.taken.is_empty() => Some(begin),
             _ => None,
         };
         let whole = begin.is_some();
@@ -157,27 +157,61 @@ impl Sending<'_> {
             self.on.run(self.engine.savepoint_sql(), &[])?;
             self.has_savepoint = true;
         }
-        match self.on.send(self.table, self.rows, range) {
+        match self.on.send(self.table, self.rows, range.clone()) {
             Ok(()) => {
                 if !whole {
                     // One round trip: a savepoint within another one would keep locks.
                     self.on.run(self.engine.renew_savepoint_sql(), &[])?;
                 }
-                self.is_first = false;
+                match self.taken.last_mut() {
+                    Some(last) if last.end == range.start => last.end = range.end,
+                    _ => self.taken.push(range),
+                }
                 Ok(())
             }
             Err(refusal @ Refusal::Row { .. }) => {
-                if let Some(begin) = begin {
-                    self.on.run(self.engine.rollback_sql(), &[])?;
-                    self.on.run(begin, &[])?;
-                } else {
-                    // It stays open.
-                    self.on.run(self.engine.undo_savepoint_sql(), &[])?;
-                }
+                self.undo(begin, &refusal)?;
                 Err(refusal)
             }
             Err(failed) => Err(failed),
         }
+    }
+
+    /// Undoes a try; `begin` if there was nothing before it in the transaction.
+    fn undo(&mut self, begin: Option<&str>, refusal: &Refusal) -> Result<()> {
+        if let Some(begin) = begin {
+            self.on.run(self.engine.rollback_sql(), &[])?;
+            return self.on.run(begin, &[]).map(drop);
+        }
+        if !self.on.has_lost_transaction() {
+            // The savepoint stays open.
+            return self.on.run(self.engine.undo_savepoint_sql(), &[]).map(drop);
+        }
+        let Undo::Transaction { begin } = self.undo else {
+            let why = match refusal {
+                Refusal::Row { reason, detail, .. } => format!("{reason}: {detail}"),
+                Refusal::Failed(error) => error.to_string(),
+            };
+            return Err(Error::Refused(format!(
+                "the server ended the transaction of the load at a row that it refused ({why}), so nothing was loaded; \
+                 --resumable loads the others"
+            )));
+        };
+        // A trigger's error ends the transaction: what it had goes again.
+        self.has_savepoint = false;
+        self.on.run(begin, &[])?;
+        for range in self.taken.clone() {
+            match self.on.send(self.table, self.rows, range) {
+                Ok(()) => {}
+                Err(Refusal::Failed(error)) => return Err(error),
+                Err(Refusal::Row { reason, .. }) => {
+                    return Err(Error::Unavailable(format!(
+                        "rows that the server had taken are refused now: {reason}"
+                    )));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

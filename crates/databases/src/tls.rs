@@ -93,6 +93,23 @@ pub fn client_config(
     Ok(Arc::new(config))
 }
 
+/// Whether an error is of TLS itself, and not of the bytes that did not come or go: it would be so again.
+pub fn is_of_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<rustls::Error>() {
+            return true;
+        }
+        // What an error of I/O wraps is not its source.
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    false
+}
+
 /// Checks less of a certificate than its signer and its name.
 #[derive(Debug)]
 struct Lenient {
@@ -128,7 +145,9 @@ impl ServerCertVerifier for Lenient {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        // Of a certificate that anybody may have made the signature proves nothing, and some servers make such that are not read.
+        // Of a certificate that anybody may have made the signature proves nothing, and some servers make such that are not
+        // read. So it is for PostgreSQL (sslmode=require) and SQL Server (trustServerCertificate); the client of MySQL checks
+        // it in any case.
         if self.signer.is_none() {
             return Ok(HandshakeSignatureValid::assertion());
         }
@@ -149,5 +168,20 @@ impl ServerCertVerifier for Lenient {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_tls_are_told_from_those_of_the_network() {
+        let distrust = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        assert!(is_of_tls(&distrust));
+        assert!(is_of_tls(&std::io::Error::other(distrust.clone())));
+        assert!(is_of_tls(&std::io::Error::other(std::io::Error::other(distrust))));
+        assert!(!is_of_tls(&std::io::Error::from(std::io::ErrorKind::ConnectionReset)));
+        assert!(!is_of_tls(&std::io::Error::other("rustls")));
     }
 }

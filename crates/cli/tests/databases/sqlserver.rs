@@ -106,6 +106,7 @@ fn a_server_of_sql_server_gets_what_files_hold() {
         a_table_is_made_replaced_or_left_as_it_is(target);
         nothing_is_narrowed_without_a_word(target);
         columns_of_the_server_are_left_to_it(target);
+        columns_that_must_have_a_value_are_told_as_such(target);
         programs_write_rows(target);
     }
 }
@@ -340,6 +341,58 @@ fn columns_of_the_server_are_left_to_it(target: &Target) {
     );
 }
 
+/// A server compares with the table what INSERT BULK says of NULL.
+fn columns_that_must_have_a_value_are_told_as_such(target: &Target) {
+    let file =
+        target.file("must.csv", "a,b,c,d,e,f\n1,x,1.5,2020-01-02,2,\\x00\n2,y,2.5,2020-01-03,,\n");
+    for method in METHODS {
+        for connections in [1, 2] {
+            target.drop_table("must");
+            target.sql(
+                "CREATE TABLE must (a int NOT NULL, b nvarchar(9) NOT NULL, c float NOT NULL, d date NOT NULL, \
+                 e int NULL, f varbinary(9) NULL)",
+            );
+            target.load(
+                &file,
+                &format!("--table must --method {method} --connections {connections}"),
+            );
+            assert_eq!(
+                target.sql("SELECT a, b, c, d FROM must"),
+                "1|x|1.5|2020-01-02\n2|y|2.5|2020-01-03"
+            );
+        }
+    }
+}
+
+/// The error of a trigger ends the transaction: a resumable load sends what it had again, without the row.
+#[test]
+fn rows_that_a_trigger_refuses_are_rejects_of_a_resumable_load() {
+    // The small server has the trigger by the name of the table.
+    let target = &Target::small();
+    let rows: String =
+        (0..8000).map(|id| format!("{id},{}\n", if id % 400 == 7 { 13 } else { 1 })).collect();
+    let file = target.file("triggered.csv", &format!("id,v\n{rows}"));
+    for method in METHODS {
+        target.drop_table("t_triggered");
+        target.sql("CREATE TABLE t_triggered (id bigint PRIMARY KEY, v int)");
+        let flags = format!(
+            "--table t_triggered --method {method} --max-rejects 100 --again --chunk-size 16KiB"
+        );
+        let text = target.load(&file, &format!("{flags} --resumable"));
+        assert!(
+            text.contains("\"rejects\": 20,") && text.contains("The trigger takes no 13."),
+            "{text}"
+        );
+        let found = target.sql("SELECT COUNT(*), COUNT(DISTINCT id) FROM t_triggered");
+        assert_eq!(found, "7980|7980", "{method}");
+        target.sql("DELETE FROM t_triggered");
+        // One transaction is gone with the row, and says why.
+        let text = target.fail(&file, &flags);
+        assert!(text.contains("--resumable loads the others"), "{method}: {text}");
+        assert_eq!(target.sql("SELECT COUNT(*) FROM t_triggered"), "0", "{method}");
+    }
+}
+
 const ROWS: usize = 40_000;
 
 /// Clients are killed in the middle of loads, which go on when they are run again.
@@ -446,7 +499,10 @@ fn connections_are_encrypted_as_the_url_says() {
     let place = format!("{}:{}/d", place.rsplit_once(':').unwrap().0, plain.port);
     let (loaded, text) = load(&place, "");
     assert!(!loaded && text.contains("does not encrypt connections"), "{text}");
+    // A server that does not encrypt gets no password unless the user says so.
     let (loaded, text) = load(&place, "encrypt=false");
+    assert!(!loaded && text.contains("encrypt=disable"), "{text}");
+    let (loaded, text) = load(&place, "encrypt=disable");
     assert!(loaded, "{text}");
     assert_eq!(target.sql("SELECT COUNT(*) FROM tls"), "12");
 }

@@ -1,8 +1,10 @@
 //! What errors and warnings of MySQL mean: of the world, or of a row.
 
 use coload_types::Error;
+use mysql_async::{DriverError, IoError};
 
 use crate::engine::Refusal;
+use crate::tls::is_of_tls;
 
 /// An error that no row is at fault for.
 pub fn world(error: &mysql_async::Error) -> Error {
@@ -17,6 +19,11 @@ pub fn world(error: &mysql_async::Error) -> Error {
             }
         }
         mysql_async::Error::Url(_) => Error::Invalid("not a URL of MySQL".into()),
+        mysql_async::Error::Io(IoError::Tls(_))
+        | mysql_async::Error::Driver(DriverError::NoClientSslFlagFromServer) => {
+            Error::Refused(format!("MySQL: {error}"))
+        }
+        other if is_of_tls(other) => Error::Refused(format!("MySQL: {other}")),
         other => Error::Unavailable(format!("MySQL: {other}")),
     }
 }

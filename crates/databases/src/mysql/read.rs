@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use coload_load::{
-    PartBytes, SourceParts, TypedBlock, TypedColumn, TypedField, TypedReader, TypedSource, Wanted,
+    PartBytes, SourceParts, TypedBlock, TypedField, TypedReader, TypedSource, Wanted,
 };
 use coload_threads::lock;
 use coload_types::calendar::{DAY_MICROS, days_from_date};
@@ -22,7 +22,7 @@ use super::connection::MysqlConnection;
 use super::errors::world;
 use crate::engine::Connection;
 use crate::names::{Quotes, TableName};
-use crate::read::{BLOCK_BYTES, ColumnBuilder, ReadAs, RowsOf};
+use crate::read::{BLOCK_BYTES, ColumnBuilder, ReadAs, ReadRows, RowsOf, too_large};
 
 /// Blocks that wait for the workers.
 const BLOCKS_AHEAD: usize = 2;
@@ -270,29 +270,6 @@ impl TypedReader for BlockReader {
     }
 }
 
-/// Rows that were read.
-#[derive(Debug)]
-struct ReadRows {
-    rows: usize,
-    bytes: usize,
-    columns: Vec<TypedColumn<'static>>,
-}
-
-impl TypedBlock for ReadRows {
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn columns(&self) -> Result<(usize, Vec<TypedColumn<'_>>)> {
-        let copy = |column: &TypedColumn<'static>| TypedColumn {
-            values: column.values.clone(),
-            slice: column.slice.clone(),
-            dictionary: None,
-        };
-        Ok((self.rows, self.columns.iter().map(copy).collect()))
-    }
-}
-
 /// A statement whose rows are read.
 struct Reading {
     sql: String,
@@ -339,8 +316,9 @@ impl Reading {
                     bytes += push(column, row.as_ref(*field).unwrap_or(&Value::NULL));
                 }
                 rows += 1;
-                if (bytes - before) as u64 > self.bytes_max {
-                    return Err(Stopped::Failed(row_too_large(bytes - before, self.bytes_max)));
+                let row_bytes = (bytes - before) as u64;
+                if row_bytes > self.bytes_max {
+                    return Err(Stopped::Failed(too_large("a row", row_bytes, self.bytes_max)));
                 }
                 if bytes >= BLOCK_BYTES {
                     self.send(std::mem::replace(&mut block, self.block()), rows, bytes)?;
@@ -364,18 +342,9 @@ impl Reading {
         rows: usize,
         bytes: usize,
     ) -> std::result::Result<(), Stopped> {
-        let columns = block.into_iter().map(ColumnBuilder::finish).collect();
-        // A row of NULL has no bytes, and takes some.
-        let block = ReadRows { rows, bytes: bytes.max(rows), columns };
+        let block = ReadRows::new(block, rows, bytes);
         self.sender.send(Ok(Some(block))).map_err(|_| Stopped::Left)
     }
-}
-
-fn row_too_large(bytes: usize, bytes_max: u64) -> Error {
-    Error::Limit(format!(
-        "a row takes {bytes} bytes, and {bytes_max} of what --memory gives may be (try a larger --memory, or leave the long \
-         column out: --by-name with --columns)"
-    ))
 }
 
 /// Adds a value; its bytes.

@@ -19,6 +19,7 @@ use super::insert;
 use crate::engine::{Connection, Refusal, RowTable, TableColumn, TextCell};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
+use crate::tls::is_of_tls;
 use crate::watch::Others;
 
 /// Bytes of a message of COPY: the server keeps a message whole.
@@ -265,8 +266,13 @@ pub(super) fn world(error: &tokio_postgres::Error) -> Error {
         Some(of_server) => Error::Refused(format!("PostgreSQL: {}", told(of_server))),
         None => {
             let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+            // A server without TLS will have none in a moment either.
+            let has_none = cause.as_ref().is_some_and(|text| text.contains("does not support TLS"));
             let text = format!("PostgreSQL: {error}{}", cause.unwrap_or_default());
-            Error::Unavailable(text)
+            match has_none || is_of_tls(error) {
+                true => Error::Refused(text),
+                false => Error::Unavailable(text),
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ use super::connection::{PostgresConnection, world};
 use super::copied::CopiedRows;
 use crate::engine::{Connection, TextCell};
 use crate::names::{Quotes, TableName};
-use crate::read::{BLOCK_BYTES, Lent, Pool, ReadAs, RowsOf};
+use crate::read::{BLOCK_BYTES, Lent, Pool, ReadAs, RowsOf, too_large};
 
 /// First server whose ranges of `ctid` are read as such.
 const RANGES_SINCE: u32 = 140_000;
@@ -403,7 +403,7 @@ impl TypedReader for CopyReader {
                 match stream.next().await {
                     // A message is a row.
                     Some(Ok(message)) if message.len() as u64 > *bytes_max => {
-                        return Err(row_too_large(message.len(), *bytes_max));
+                        return Err(too_large("a row", message.len() as u64, *bytes_max));
                     }
                     Some(Ok(message)) => bytes.extend_from_slice(&message),
                     Some(Err(error)) => return Err(world(&error)),
@@ -422,13 +422,6 @@ impl TypedReader for CopyReader {
         let block = CopiedRows::new(bytes, is_first, self.is_over, Arc::clone(&self.kinds))?;
         Ok((!block.is_empty()).then(|| Box::new(block) as Box<dyn TypedBlock>))
     }
-}
-
-fn row_too_large(bytes: usize, bytes_max: u64) -> Error {
-    Error::Limit(format!(
-        "a row takes {bytes} bytes, and {bytes_max} of what --memory gives may be (try a larger --memory, or leave the long \
-         column out: --by-name with --columns)"
-    ))
 }
 
 #[cfg(test)]

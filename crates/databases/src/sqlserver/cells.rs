@@ -3,14 +3,12 @@
 //! A cell is the same in a row of INSERT BULK and as a parameter of a call: its length, and its bytes. So all methods have one
 //! form of rows.
 
-use std::borrow::Cow;
-
-use coload_types::calendar::{DAY_MICROS, date_from_days};
+use coload_types::calendar::{DATE_DAYS, DAY_MICROS, date_from_days};
 use coload_types::display::{write_int, write_wide};
 use coload_types::{DataType, Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
 use encoding_rs::Encoding;
 
-use super::tds::{kind, put_plp};
+use super::tds::{kind, put_plp, put_utf16};
 use crate::engine::{Cell, TableColumn};
 use crate::row_maker::CellForm;
 
@@ -19,11 +17,11 @@ pub const UNITS_MAX: u32 = 4000;
 /// Most bytes of one.
 pub const BYTES_MAX: u32 = 8000;
 /// Days from 0001-01-01, of which the server counts, to 1970-01-01.
-const EPOCH_DAYS: i64 = 719_162;
+pub const EPOCH_DAYS: i64 = 719_162;
 /// The same from 1900-01-01, of which DATETIME counts.
-const DATETIME_EPOCH: i64 = 25_567;
+pub const DATETIME_EPOCH: i64 = 25_567;
 /// 1753-01-01, the first day of DATETIME.
-const DATETIME_FIRST: i64 = -79_257;
+pub const DATETIME_FIRST: i64 = -79_257;
 /// 2079-06-06, the last day of SMALLDATETIME.
 const SMALLDATETIME_LAST: i64 = 39_968;
 /// Big5, as a code page.
@@ -381,6 +379,30 @@ impl CellKind {
         }
     }
 
+    /// Whether there are values of a type that a column does not hold. Columns that hold them all are not asked for each.
+    fn may_refuse(self, of: DataType) -> bool {
+        match (self, of) {
+            (CellKind::Bit | CellKind::Int(2..) | CellKind::Date | CellKind::Guid, _) => false,
+            (CellKind::Time(6..) | CellKind::DateTime2(6..), _) => false,
+            (
+                CellKind::Decimal { precision, missing, .. },
+                DataType::Decimal { precision: own, .. },
+            ) => u32::from(own) + missing > u32::from(precision),
+            (CellKind::Text(TextLimit { most: None, page: None, .. }), _) => false,
+            (CellKind::Text(limit), DataType::Char(own) | DataType::Varchar(Some(own))) => {
+                // A character has at most two units of UTF-16, and four bytes.
+                let each = if limit.counts_bytes { 4 } else { 2 };
+                limit.page.is_some()
+                    || limit.most.is_some_and(|most| own.saturating_mul(each) > most)
+            }
+            (CellKind::Bytes { most: None, .. }, _) => false,
+            (CellKind::Bytes { most: Some(most), exactly: false }, DataType::Binary(Some(own))) => {
+                own > most
+            }
+            _ => true,
+        }
+    }
+
     /// Why a number, a day or a time is not held by the column.
     fn why_no_number(self, value: i128) -> Option<&'static str> {
         let day = || (value as i64).div_euclid(DAY_MICROS);
@@ -406,11 +428,15 @@ impl CellKind {
                 });
                 (!fits).then_some("it has too many digits")
             }
+            CellKind::DateTime2(_) | CellKind::Offset(_) if !DATE_DAYS.contains(&day()) => {
+                Some("SQL Server has the years 0001 to 9999, in UTC")
+            }
             CellKind::Time(scale) | CellKind::DateTime2(scale) | CellKind::Offset(scale) => {
                 let step = 10_i64.pow(6_u32.saturating_sub(u32::from(scale)));
                 (clock() % step != 0).then_some("it has more digits of a second than the column")
             }
             CellKind::DateTime if day() < DATETIME_FIRST => Some("datetime begins in 1753"),
+            CellKind::DateTime if day() > *DATE_DAYS.end() => Some("datetime ends in 9999"),
             CellKind::DateTime => {
                 let ticks = ticks_of(clock());
                 let is_exact = ticks < DAY_TICKS && micros_of_ticks(ticks) == clock();
@@ -520,20 +546,6 @@ fn put_fixed<const N: usize>(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&cell);
 }
 
-/// Appends UTF-8 as UTF-16, the low byte first.
-fn put_utf16(value: &[u8], out: &mut Vec<u8>) {
-    if value.is_ascii() {
-        let start = out.len();
-        out.resize(start + 2 * value.len(), 0);
-        for (unit, byte) in out[start..].chunks_exact_mut(2).zip(value) {
-            unit[0] = *byte;
-        }
-        return;
-    }
-    let text: Cow<'_, str> = String::from_utf8_lossy(value);
-    out.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
-}
-
 /// The cells of a column, and what they are of before.
 #[derive(Debug, Clone)]
 pub struct ColumnCells {
@@ -558,7 +570,7 @@ impl CellForm for ColumnCells {
     }
 
     fn may_refuse(&self) -> bool {
-        !matches!(self.kind, CellKind::Bit | CellKind::Int(2..) | CellKind::Date | CellKind::Guid)
+        self.kind.may_refuse(self.data_type)
     }
 
     fn why_not(&self, values: &Values, row: usize) -> Option<(&'static str, Vec<u8>)> {

@@ -9,12 +9,15 @@ use coload_types::{Error, Result};
 
 use super::QUOTES;
 use super::catalogue::{COLUMNS_SQL, column_of};
-use super::errors::{LEFT_OUT, refusal, world};
+use super::errors::{refusal, world};
 use super::insert::{
     Hints, PARAMETERS_MAX, VALUES_ROWS_MAX, bulk_columns, bulk_sql, declared, insert_sql, kinds,
     put_parameters,
 };
-use super::tds::{Done, Login, Procedure, ServerError, Session, Token, put_name, put_text_value};
+use super::tds::{
+    Counts, LEFT_OUT, Login, Procedure, ServerError, Session, Token, put_numbered_name,
+    put_text_value,
+};
 use super::values::text_of_value;
 use crate::engine::{Connection, Refusal, RowTable, TableColumn, TextCell};
 use crate::names::TableName;
@@ -24,10 +27,12 @@ use crate::staging::PREFIX;
 use crate::watch::Others;
 
 /// What a session means by its values and errors: an error ends its statement and leaves the transaction, strings are not
-/// cut without a word, names are in brackets or double quotes.
+/// cut without a word, names are in brackets or double quotes. The language of a login says how texts become days, days
+/// become texts, and what errors are told in, which we read.
 const SESSION_SQL: &str = "\
 SET ANSI_NULLS ON; SET ANSI_PADDING ON; SET ANSI_WARNINGS ON; SET ARITHABORT ON; SET CONCAT_NULL_YIELDS_NULL ON; \
-SET QUOTED_IDENTIFIER ON; SET XACT_ABORT OFF; SET IMPLICIT_TRANSACTIONS OFF; SET NOCOUNT OFF; SET TEXTSIZE 2147483647";
+SET QUOTED_IDENTIFIER ON; SET XACT_ABORT OFF; SET IMPLICIT_TRANSACTIONS OFF; SET NOCOUNT OFF; SET TEXTSIZE 2147483647; \
+SET LANGUAGE us_english";
 const SERVER_SQL: &str = "SELECT CAST(@@VERSION AS nvarchar(300)), CAST(@@SPID AS nvarchar(20))";
 /// Triggers of a table.
 const TRIGGERS_SQL: &str =
@@ -42,8 +47,8 @@ AND status IN ('running', 'runnable', 'suspended')";
 const LOCK_SQL: &str = "\
 DECLARE @got int; EXEC @got = sp_getapplock @Resource = @P1, @LockMode = 'Exclusive', @LockOwner = 'Session', \
 @LockTimeout = 0; SELECT @got";
-/// Most bytes of a value of an answer to us.
-const VALUE_MAX: u64 = 64 << 20;
+/// Most bytes of an answer to what the load asks for itself: lines of a journal, mostly.
+const ANSWER_MAX: u64 = 256 << 20;
 
 /// A connection.
 pub struct SqlServerConnection {
@@ -103,12 +108,11 @@ impl SqlServerConnection {
         let collation = self.session.collation();
         let (mut declared, mut values) = (Vec::new(), Vec::new());
         for (number, text) in parameters.iter().enumerate() {
-            let name = format!("@P{}", number + 1);
             // As short as it is, so that indexes are used.
             let long = text.encode_utf16().nth(4000).is_some();
-            declared
-                .push(format!("{name} {}", if long { "nvarchar(max)" } else { "nvarchar(4000)" }));
-            put_name(&name, &mut values);
+            let of = if long { "nvarchar(max)" } else { "nvarchar(4000)" };
+            declared.push(format!("@P{} {of}", number + 1));
+            put_numbered_name(number + 1, &mut values);
             values.push(0);
             put_text_value(text, collation, &mut values);
         }
@@ -116,10 +120,10 @@ impl SqlServerConnection {
     }
 
     /// Reads an answer without rows; an error is a refusal.
-    fn taken(&mut self) -> std::result::Result<Vec<Done>, Refusal> {
+    fn taken(&mut self) -> std::result::Result<Counts, Refusal> {
         match self.session.read_all()? {
             (_, Some(error)) => Err(refusal(&error)),
-            (parts, None) => Ok(parts),
+            (counts, None) => Ok(counts),
         }
     }
 
@@ -161,12 +165,10 @@ impl SqlServerConnection {
         let columns = bulk_columns(table, &kinds, self.session.collation());
         let count = range.len() as u64;
         self.session.send_bulk(&columns, rows.slice(range))?;
-        let parts = self.taken()?;
         // Triggers count, too, but only within.
-        let told = parts.iter().rev().find(|part| part.of_batch).and_then(|part| part.count);
-        match told {
+        match self.taken()?.of_batch {
             Some(taken) if taken != count => Err(left_out(taken, count)),
-            _ if self.session.has_said(LEFT_OUT) => Err(left_out(0, count)),
+            _ if self.session.has_left_out() => Err(left_out(0, count)),
             _ => Ok(()),
         }
     }
@@ -208,7 +210,7 @@ impl SqlServerConnection {
                     self.session.send_sql(&statement.sql, &statement.declared, &parameters)?;
                 }
             }
-            let ran = self.taken().and_then(|_| match self.session.has_said(LEFT_OUT) {
+            let ran = self.taken().and_then(|_| match self.session.has_left_out() {
                 true => Err(left_out(0, (end - at) as u64)),
                 false => Ok(()),
             });
@@ -241,10 +243,10 @@ impl SqlServerConnection {
         loop {
             match self.session.next()? {
                 Token::Returned(handle) => given = given.or(handle),
-                Token::Error(error) => failed = failed.or(Some(error)),
+                Token::Error(error) => error.keep(&mut failed),
                 Token::End => break,
                 Token::Columns(_) | Token::Done(_) => {}
-                Token::Row(_) => return Err(Error::Corrupt("rows of a preparation".into())),
+                Token::Row => return Err(Error::Corrupt("rows of a preparation".into())),
             }
         }
         if let Some(error) = failed {
@@ -254,6 +256,12 @@ impl SqlServerConnection {
         self.prepared.insert(statement.sql.clone(), handle);
         Ok(handle)
     }
+}
+
+fn too_long() -> Error {
+    Error::Limit(format!(
+        "SQL Server: an answer of more than {ANSWER_MAX} bytes to a question of the load"
+    ))
 }
 
 /// INSERT of some rows.
@@ -298,11 +306,11 @@ impl Connection for SqlServerConnection {
     fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64> {
         let began = Instant::now();
         self.send_sql(sql, parameters)?;
-        let (parts, error) = self.session.read_all()?;
+        let (counts, error) = self.session.read_all()?;
         self.round_trip = self.round_trip.min(began.elapsed());
         match error {
             Some(error) => Err(world(&error)),
-            None => Ok(parts.iter().rev().find_map(|part| part.count).unwrap_or(0)),
+            None => Ok(counts.last.unwrap_or(0)),
         }
     }
 
@@ -310,21 +318,28 @@ impl Connection for SqlServerConnection {
         let began = Instant::now();
         self.send_sql(sql, parameters)?;
         let (mut columns, mut rows, mut failed) = (Vec::new(), Vec::new(), None);
-        let mut value = Vec::new();
+        let (mut value, mut left) = (Vec::new(), ANSWER_MAX);
         loop {
             match self.session.next()? {
                 Token::Columns(found) => columns = found,
-                Token::Row(nulls) => {
+                Token::Row => {
                     let mut row = Vec::with_capacity(columns.len());
                     for (at, column) in columns.iter().enumerate() {
-                        let told = (nulls.as_deref(), at);
-                        let is_given =
-                            self.session.value(&column.type_info, told, (&mut value, VALUE_MAX))?;
-                        row.push(is_given.then(|| text_of_value(&column.type_info, &value)));
+                        let given = self.session.value(&column.type_info, at, (&mut value, left));
+                        let is_given = given.map_err(|error| match error {
+                            Error::Limit(_) => too_long(),
+                            other => other,
+                        })?;
+                        let cell = is_given.then(|| text_of_value(&column.type_info, &value));
+                        let bytes = size_of::<TextCell>() + cell.as_ref().map_or(0, String::len);
+                        left = left.checked_sub(bytes as u64).ok_or_else(too_long)?;
+                        row.push(cell);
                     }
+                    left =
+                        left.checked_sub(size_of::<Vec<TextCell>>() as u64).ok_or_else(too_long)?;
                     rows.push(row);
                 }
-                Token::Error(error) => failed = failed.or(Some(error)),
+                Token::Error(error) => error.keep(&mut failed),
                 Token::Done(_) | Token::Returned(_) => {}
                 Token::End => break,
             }
@@ -351,6 +366,10 @@ impl Connection for SqlServerConnection {
         let rows = self.ask(LOCK_SQL, &[name])?;
         let got = rows.into_iter().flatten().flatten().next();
         Ok(got.and_then(|got| got.parse::<i32>().ok()).is_some_and(|got| got >= 0))
+    }
+
+    fn has_lost_transaction(&self) -> bool {
+        !self.session.is_in_transaction()
     }
 
     fn send(

@@ -5,7 +5,7 @@ use coload_types::{Error, Result};
 
 use super::QUOTES;
 use super::cells::CellKind;
-use super::tds::put_name;
+use super::tds::{put_name, put_numbered_name};
 use crate::engine::RowTable;
 use crate::options::Method;
 
@@ -76,7 +76,10 @@ pub fn put_parameters(
                 return Err(Error::Corrupt("a row that ends early".into()));
             };
             rest = after;
-            put_name(&if named { format!("@P{number}") } else { String::new() }, out);
+            match named {
+                true => put_numbered_name(number, out),
+                false => out.push(0),
+            }
             out.push(0);
             kind.put_type(collation, out);
             out.extend_from_slice(cell);
@@ -110,17 +113,58 @@ pub fn bulk_sql(table: &RowTable, kinds: &[CellKind], hints: Hints) -> String {
     )
 }
 
-/// The columns of the rows of INSERT BULK, as the protocol has them.
+/// The columns of the rows of INSERT BULK, as the protocol has them. The server compares with the table whether a column may
+/// be NULL, and takes no rows where we say otherwise (4816).
 pub fn bulk_columns(table: &RowTable, kinds: &[CellKind], collation: [u8; 5]) -> Vec<u8> {
-    /// It may be NULL, and may be written.
-    const FLAGS: u16 = 0x0005;
+    /// It may be NULL.
+    const NULLABLE: u16 = 0x0001;
+    /// It may be written.
+    const WRITABLE: u16 = 0x0004;
     let mut out = vec![0x81];
     out.extend_from_slice(&(kinds.len() as u16).to_le_bytes());
     for (column, kind) in table.columns.iter().zip(kinds) {
         out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&FLAGS.to_le_bytes());
+        let flags = WRITABLE | if column.nullable { NULLABLE } else { 0 };
+        out.extend_from_slice(&flags.to_le_bytes());
         kind.put_type(collation, &mut out);
         put_name(&column.name, &mut out);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use coload_types::DataType;
+
+    use super::*;
+    use crate::engine::{Cell, TableColumn};
+    use crate::names::TableName;
+
+    /// A server compares them with the table, and takes no rows where they differ (4816).
+    #[test]
+    fn columns_of_a_bulk_load_say_whether_they_may_be_null() {
+        let column = |name: &str, nullable| TableColumn {
+            name: name.to_owned(),
+            type_name: "int".to_owned(),
+            data_type: DataType::Integer,
+            cell: Cell::OfType,
+            nullable,
+            is_generated: false,
+            has_default: false,
+            type_number: 0,
+            array_number: 0,
+        };
+        let table = RowTable {
+            name: TableName { schema: None, name: "t".to_owned() },
+            columns: vec![column("a", true), column("b", false)],
+            method: Method::InsertBulk,
+            batch_rows: 1,
+        };
+        let bytes = bulk_columns(&table, &kinds(&table).expect("kinds"), [0; 5]);
+        let expected = [
+            0x81, 2, 0, 0, 0, 0, 0, 5, 0, 0x26, 4, 1, b'a', 0, 0, 0, 0, 0, 4, 0, 0x26, 4, 1, b'b',
+            0,
+        ];
+        assert_eq!(bytes, expected);
+    }
 }

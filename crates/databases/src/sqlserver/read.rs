@@ -385,7 +385,7 @@ fn columns_of(on: &mut SqlServerConnection) -> Result<Vec<ColumnInfo>> {
             Token::Error(error) => return Err(world(&error)),
             Token::End => return Ok(Vec::new()),
             Token::Done(_) | Token::Returned(_) => {}
-            Token::Row(_) => return Err(Error::Corrupt("SQL Server: rows of no columns".into())),
+            Token::Row => return Err(Error::Corrupt("SQL Server: rows of no columns".into())),
         }
     }
 }

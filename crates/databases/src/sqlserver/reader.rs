@@ -1,13 +1,13 @@
 //! Rows of an answer, as blocks.
 
-use coload_load::{TypedBlock, TypedColumn, TypedReader};
+use coload_load::{TypedBlock, TypedReader};
 use coload_types::{Error, Result};
 
 use super::connection::SqlServerConnection;
 use super::errors::world;
 use super::tds::{ColumnInfo, Token};
 use super::values::push;
-use crate::read::{BLOCK_BYTES, ColumnBuilder, Lent, ReadAs};
+use crate::read::{BLOCK_BYTES, ColumnBuilder, Lent, ReadAs, ReadRows, too_large};
 
 /// Reads the rows of an answer.
 pub struct RowReader {
@@ -33,8 +33,8 @@ impl TypedReader for RowReader {
         let (mut rows, mut bytes) = (0, 0);
         let mut value = Vec::new();
         while bytes < BLOCK_BYTES {
-            let nulls = match on.session.next()? {
-                Token::Row(nulls) => nulls,
+            match on.session.next()? {
+                Token::Row => {}
                 Token::Error(error) => return Err(world(&error)),
                 Token::Done(_) | Token::Returned(_) => continue,
                 Token::Columns(_) => {
@@ -44,12 +44,10 @@ impl TypedReader for RowReader {
                     self.is_over = true;
                     break;
                 }
-            };
+            }
             let before = bytes;
             for (at, column) in self.columns.iter().enumerate() {
-                let told = (nulls.as_deref(), at);
-                let is_given =
-                    on.session.value(&column.type_info, told, (&mut value, self.most))?;
+                let is_given = on.session.value(&column.type_info, at, (&mut value, self.most))?;
                 for place in &self.places[at] {
                     match is_given {
                         true => bytes += push(&mut block[*place], &column.type_info, &value)?,
@@ -59,47 +57,20 @@ impl TypedReader for RowReader {
                         }
                     }
                 }
+                // Asked of each value: many that are just small enough are a row that is not.
+                let row_bytes = (bytes - before) as u64;
+                if row_bytes > self.most {
+                    return Err(too_large("a row", row_bytes, self.most));
+                }
             }
             rows += 1;
             // A row of no fields takes some, too.
             bytes = bytes.max(before + 1);
-            if (bytes - before) as u64 > self.most {
-                return Err(Error::Limit(format!(
-                    "a row takes {} bytes, and {} of what --memory gives may be (try a larger --memory, or leave the long \
-                     column out: --by-name with --columns)",
-                    bytes - before,
-                    self.most
-                )));
-            }
         }
         if self.is_over {
             self.lent.give_back();
         }
-        let columns = block.into_iter().map(ColumnBuilder::finish).collect();
-        let block = ReadRows { rows, bytes, columns };
+        let block = ReadRows::new(block, rows, bytes);
         Ok((rows > 0).then(|| Box::new(block) as Box<dyn TypedBlock>))
-    }
-}
-
-/// Rows that were read.
-#[derive(Debug)]
-struct ReadRows {
-    rows: usize,
-    bytes: usize,
-    columns: Vec<TypedColumn<'static>>,
-}
-
-impl TypedBlock for ReadRows {
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn columns(&self) -> Result<(usize, Vec<TypedColumn<'_>>)> {
-        let copy = |column: &TypedColumn<'static>| TypedColumn {
-            values: column.values.clone(),
-            slice: column.slice.clone(),
-            dictionary: None,
-        };
-        Ok((self.rows, self.columns.iter().map(copy).collect()))
     }
 }

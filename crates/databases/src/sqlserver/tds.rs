@@ -15,6 +15,6 @@ mod types;
 mod wire;
 
 pub use login::{Encryption, Login};
-pub use request::{Procedure, put_name, put_plp, put_text_value};
-pub use session::{ColumnInfo, Done, ServerError, Session, Token};
+pub use request::{Procedure, put_name, put_numbered_name, put_plp, put_text_value, put_utf16};
+pub use session::{ColumnInfo, Counts, LEFT_OUT, ServerError, Session, Token};
 pub use types::{TypeInfo, kind};

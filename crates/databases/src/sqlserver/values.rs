@@ -1,17 +1,17 @@
 //! Values of answers, as columns and as texts.
 
 use coload_arrow::write_scalar;
-use coload_types::calendar::DAY_MICROS;
+use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{DECIMAL_PRECISION_MAX, DataType, Error, Result};
 
-use super::cells::{encoding_of, micros_of_ticks, write_day};
+use super::cells::{
+    DATETIME_EPOCH, DATETIME_FIRST, EPOCH_DAYS, encoding_of, micros_of_ticks, write_day,
+};
 use super::tds::{TypeInfo, kind};
 use crate::read::{ColumnBuilder, ReadAs};
 
-/// Days from 0001-01-01, of which the server counts, to 1970-01-01.
-const EPOCH_DAYS: i64 = 719_162;
-/// The same from 1900-01-01, of which DATETIME counts.
-const DATETIME_EPOCH: i64 = 25_567;
+/// Minutes that a zone is at most from UTC.
+const ZONE_MINUTES_MAX: i16 = 14 * 60;
 /// Digits of money behind the point.
 const MONEY_SCALE: u8 = 4;
 
@@ -237,10 +237,11 @@ fn money(bytes: &[u8]) -> Option<i128> {
     Some(i128::from(i64::from_le_bytes([e, f, g, h, a, b, c, d])))
 }
 
-/// A day since 1970, of one since the year 1.
+/// A day since 1970, of one since the year 1. There is none behind the year 9999.
 fn day_of(bytes: Option<&[u8]>) -> Option<i64> {
     let [a, b, c] = *bytes? else { return None };
-    Some(i64::from(u32::from_le_bytes([a, b, c, 0])) - EPOCH_DAYS)
+    let day = i64::from(u32::from_le_bytes([a, b, c, 0])) - EPOCH_DAYS;
+    DATE_DAYS.contains(&day).then_some(day)
 }
 
 /// Microseconds of a day, and tenths of one that are left.
@@ -266,6 +267,12 @@ impl Moment {
                 let zone = if type_info.kind == kind::OFFSET { 2 } else { 0 };
                 let at = bytes.len().checked_sub(3 + zone)?;
                 let (micros, tenths) = time_of(bytes.get(..at)?, type_info.scale)?;
+                if let &[low, high] = bytes.get(at + 3..)?
+                    && !(-ZONE_MINUTES_MAX..=ZONE_MINUTES_MAX)
+                        .contains(&i16::from_le_bytes([low, high]))
+                {
+                    return None;
+                }
                 Some(Moment { days: day_of(bytes.get(at..at + 3))?, micros, tenths })
             }
             _ => {
@@ -280,8 +287,9 @@ impl Moment {
                     ),
                     _ => return None,
                 };
-                Some(Moment { days: days - DATETIME_EPOCH, micros, tenths: 0 })
-                    .filter(|moment| moment.micros < DAY_MICROS)
+                let days = days - DATETIME_EPOCH;
+                let is_in_range = (DATETIME_FIRST..=*DATE_DAYS.end()).contains(&days);
+                (is_in_range && micros < DAY_MICROS).then_some(Moment { days, micros, tenths: 0 })
             }
         }
     }
@@ -343,6 +351,46 @@ mod tests {
         assert_eq!(told(kind::VARCHAR, 8, 0, &[0xe9, 0x80]), "é€");
         let guid = [0x33, 0x22, 0x11, 0, 0x55, 0x44, 0x77, 0x66, 8, 9, 10, 11, 12, 13, 14, 15];
         assert_eq!(told(kind::GUID, 16, 0, &guid), "00112233-4455-6677-0809-0a0b0c0d0e0f");
+    }
+
+    /// Days and times that the server does not have are no value, whatever an overflow would make of them.
+    #[test]
+    fn days_and_times_out_of_range_are_an_error() {
+        let is_read = |kind, size, scale, bytes: &[u8]| {
+            let type_info = TypeInfo { kind, size, precision: 0, scale, collation: [0; 5] };
+            let (read_as, _) = read_as("c", &type_info).expect("a type");
+            push(&mut ColumnBuilder::new(read_as), &type_info, bytes).is_ok()
+        };
+        let datetime = |days: i32, ticks: u32| {
+            let bytes = [days.to_le_bytes(), ticks.to_le_bytes()].concat();
+            is_read(kind::DATETIMEN, 8, 0, &bytes)
+        };
+        assert!(datetime(-53_690, 0) && datetime(2_958_463, 25_919_999));
+        for (days, ticks) in [
+            (-53_691, 0),
+            (2_958_464, 0),
+            (i32::MIN, 0),
+            (i32::MAX, 0),
+            (0, 25_920_000),
+            (0, u32::MAX),
+        ] {
+            assert!(!datetime(days, ticks), "{days} {ticks}");
+        }
+        assert!(!is_read(kind::DATETIMEN, 4, 0, &[0, 0, 0xa0, 5]), "1440 minutes");
+        let last = 3_652_058_u32.to_le_bytes();
+        let after = 3_652_059_u32.to_le_bytes();
+        assert!(is_read(kind::DATE, 3, 0, &last[..3]) && !is_read(kind::DATE, 3, 0, &after[..3]));
+        for (day, fits) in [(last, true), (after, false)] {
+            let moment = [&[0, 0, 0], &day[..3]].concat();
+            assert_eq!(is_read(kind::DATETIME2, 0, 0, &moment), fits);
+            for (zone, zone_fits) in
+                [(840_i16, true), (-840, true), (841, false), (i16::MIN, false)]
+            {
+                let bytes = [&moment[..], &zone.to_le_bytes()].concat();
+                assert_eq!(is_read(kind::OFFSET, 0, 0, &bytes), fits && zone_fits);
+            }
+        }
+        assert!(!is_read(kind::TIME, 0, 0, &86_400_u32.to_le_bytes()[..3]));
     }
 
     #[test]

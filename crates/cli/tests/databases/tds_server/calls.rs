@@ -58,8 +58,8 @@ fn run(
         if let Err(failed) = run.statement() {
             let mut db = run.shared.db.lock().unwrap();
             match failed.number {
-                // A victim of a deadlock has no transaction any more.
-                1205 => {
+                // A victim of a deadlock has no transaction any more, nor has one whose trigger failed.
+                1205 | 50_000 => {
                     let old = run.session.transaction;
                     db.rollback(run.session, None);
                     if let Some(old) = old {
@@ -276,7 +276,7 @@ pub fn run_bulk(
         Ok(count) => answer.done_with(Done::Batch, 0, Some(count)),
         Err(failed) => {
             let mut db = shared.db.lock().unwrap();
-            if failed.number == 1205 {
+            if matches!(failed.number, 1205 | 50_000) {
                 let old = session.transaction;
                 db.rollback(session, None);
                 if let Some(old) = old {
@@ -312,14 +312,21 @@ fn bulk_rows(
     if count != target.columns.len() {
         return wrong("another number of columns than was declared");
     }
-    for (name, declared) in &target.columns {
+    for (number, (name, declared)) in target.columns.iter().enumerate() {
         let read = (|| {
-            take(&mut rest, 6)?;
+            let flags = take(&mut rest, 6)?[4];
             let of = Type::read(&mut rest)?;
             let units = usize::from(take(&mut rest, 1)?[0]);
-            Some((of, text(take(&mut rest, 2 * units)?)))
+            Some((flags, of, text(take(&mut rest, 2 * units)?)))
         })();
-        let Some((of, own)) = read else { return wrong("a column that ends early") };
+        let Some((flags, of, own)) = read else { return wrong("a column that ends early") };
+        // A real server takes a column only if it is told of it what the table has.
+        if (flags & 1 == 1) != shared.db.lock().unwrap().is_nullable(&target.key, name) {
+            return error(
+                4816,
+                format!("Invalid column type from bcp client for colid {}.", number + 1),
+            );
+        }
         // Of times only the digits are told.
         let is_time = (0x29..=0x2b).contains(&of.kind);
         let is_same = of.kind == declared.kind && (is_time || of.size == declared.size);

@@ -209,6 +209,10 @@ impl Run<'_> {
 
     pub fn insert_bulk(&mut self) -> Result<(), SqlError> {
         self.shared.seen.lock().unwrap().push(self.sql.clone());
+        // In another one texts that the server converts are other days, and errors are told otherwise.
+        if self.session.program == "coload" && self.session.language != "US_ENGLISH" {
+            return error(2755, "SET LANGUAGE is missing.");
+        }
         let (key, name) = self.table()?;
         self.want_sign("(")?;
         let mut columns = Vec::new();

@@ -136,6 +136,9 @@ impl Run<'_> {
             if words.starts_with("TRANSACTION ISOLATION LEVEL") {
                 self.session.snapshots = words.ends_with("SNAPSHOT");
             }
+            if let Some(language) = words.strip_prefix("LANGUAGE ") {
+                self.session.language = language.to_owned();
+            }
             if let Some(timeout) = words.strip_prefix("LOCK_TIMEOUT ") {
                 self.session.lock_timeout = timeout.replace(' ', "").parse().unwrap_or(-1);
             }

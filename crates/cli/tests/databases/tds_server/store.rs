@@ -63,6 +63,8 @@ pub struct Session {
     pub snapshots: bool,
     pub seen: HashMap<String, Table>,
     pub lock_timeout: i64,
+    /// In which texts and days are converted, and errors are told; empty for that of the login.
+    pub language: String,
     /// Only columns of answers are told.
     pub format_only: bool,
     pub variables: HashMap<String, super::types::Val>,
@@ -80,6 +82,7 @@ impl Session {
             snapshots: false,
             seen: HashMap::new(),
             lock_timeout: -1,
+            language: String::new(),
             format_only: false,
             variables: HashMap::new(),
         }
@@ -124,6 +127,13 @@ pub fn key_of(schema: Option<&str>, name: &str) -> String {
 }
 
 impl Db {
+    /// Whether a column may be NULL.
+    pub fn is_nullable(&self, key: &str, name: &str) -> bool {
+        let columns = self.tables.get(key).map(|table| table.columns.as_slice());
+        let mut columns = columns.unwrap_or_default().iter();
+        columns.any(|column| column.name.eq_ignore_ascii_case(name) && column.nullable)
+    }
+
     pub fn begin(&mut self, session: &mut Session) -> u64 {
         self.next_transaction += 1;
         *session.transaction.get_or_insert(0x0100_0000_0000 + self.next_transaction)

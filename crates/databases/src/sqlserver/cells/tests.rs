@@ -68,3 +68,72 @@ fn characters_that_would_come_back_as_others_are_refused() {
     assert!(CellKind::of(&column("varchar(9)", DataType::Varchar(Some(9)), 950)).is_err());
     assert!(CellKind::of(&column("varchar(9)", DataType::Varchar(Some(9)), 437)).is_err());
 }
+
+/// Values of a type that a column may not hold are asked for, and those of others are not: it costs a call for each.
+#[test]
+fn columns_that_hold_all_values_of_a_type_are_not_asked() {
+    let asks = |type_name, data_type, page| {
+        let kind = CellKind::of(&column(type_name, data_type, page)).expect("a type");
+        ColumnCells { kind, data_type }.may_refuse()
+    };
+    let decimal = |precision, scale| DataType::Decimal { precision, scale };
+    for (type_name, data_type, page) in [
+        ("int", DataType::Integer, 0),
+        ("datetime2(6)", DataType::Timestamp, 0),
+        ("time(7)", DataType::Time, 0),
+        ("decimal(15,2)", decimal(15, 2), 0),
+        ("decimal(15,4)", decimal(13, 2), 0),
+        ("nvarchar(max)", DataType::Varchar(None), 0),
+        ("nvarchar(20)", DataType::Varchar(Some(10)), 0),
+        ("varchar(40)", DataType::Varchar(Some(10)), UTF8),
+        ("varchar(max)", DataType::Varchar(None), UTF8),
+        ("varbinary(max)", DataType::Binary(None), 0),
+        ("varbinary(9)", DataType::Binary(Some(9)), 0),
+    ] {
+        assert!(!asks(type_name, data_type, page), "{type_name}");
+    }
+    for (type_name, data_type, page) in [
+        ("tinyint", DataType::SmallInt, 0),
+        ("real", DataType::Real, 0),
+        ("datetime2(5)", DataType::Timestamp, 0),
+        ("datetimeoffset(7)", DataType::TimestampTz, 0),
+        ("datetime", DataType::Timestamp, 0),
+        ("decimal(15,4)", decimal(14, 2), 0),
+        ("money", decimal(19, 4), 0),
+        ("nvarchar(20)", DataType::Varchar(Some(11)), 0),
+        ("nvarchar(20)", DataType::Varchar(None), 0),
+        ("varchar(40)", DataType::Varchar(Some(11)), UTF8),
+        ("varchar(40)", DataType::Varchar(Some(10)), 1252),
+        ("binary(9)", DataType::Binary(Some(9)), 0),
+        ("varbinary(9)", DataType::Binary(Some(10)), 0),
+    ] {
+        assert!(asks(type_name, data_type, page), "{type_name}");
+    }
+}
+
+#[test]
+fn moments_that_a_column_does_not_hold_are_refused_and_none_is_changed() {
+    let day = |days: i64| days * DAY_MICROS;
+    let why = |type_name, data_type, value: i64| {
+        let kind = CellKind::of(&column(type_name, data_type, 0)).expect("a type");
+        kind.why_no_number(i128::from(value))
+    };
+    let first = day(-719_162);
+    let end = day(2_932_897);
+    for (type_name, data_type) in
+        [("datetime2(7)", DataType::Timestamp), ("datetimeoffset(7)", DataType::TimestampTz)]
+    {
+        assert_eq!(why(type_name, data_type, first), None);
+        assert_eq!(why(type_name, data_type, end - 1), None);
+        // A zone moves the first and the last moment of the years that there are out of them.
+        assert!(why(type_name, data_type, first - 1).is_some(), "{type_name}");
+        assert!(why(type_name, data_type, end).is_some(), "{type_name}");
+    }
+    let datetime = |value| why("datetime", DataType::Timestamp, value);
+    assert_eq!(datetime(day(-79_257)), None);
+    assert_eq!(datetime(end - 3_000), None, "23:59:59.997 of the last day");
+    for value in [day(-79_257) - 3_000, end, end - 1, end - 1_000, i64::MIN, i64::MAX, 1_000, 3_333]
+    {
+        assert!(datetime(value).is_some(), "{value}");
+    }
+}

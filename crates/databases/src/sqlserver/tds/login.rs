@@ -27,7 +27,7 @@ pub enum Encryption {
     All,
     /// The login, and everything if the server asks for it.
     Login,
-    /// Nothing.
+    /// Nothing, not even the password.
     Nothing,
 }
 
@@ -91,22 +91,27 @@ impl Login {
         }))?;
         wire.end()?;
         let answered = encryption_of(&wire.read_rest(PRELOGIN_MAX)?)?;
-        let Stream::Plain(stream) = wire.into_stream() else {
+        let Stream::Plain(stream) = wire.into_stream()? else {
             return Err(wrong("TLS before its time"));
         };
         let refuse =
             |text: &str| Err(Error::Refused(format!("SQL Server at {host}:{port} {text}")));
         let all = match (self.encryption, answered) {
-            (Encryption::All, encrypts::ALL | encrypts::ALL_REQUIRED)
-            | (Encryption::Login, encrypts::ALL | encrypts::ALL_REQUIRED) => Some(true),
-            (Encryption::All, _) => {
+            (Encryption::All | Encryption::Login, encrypts::ALL | encrypts::ALL_REQUIRED) => {
+                Some(true)
+            }
+            // Anybody between us can say so for the server, and would read the password.
+            (Encryption::All | Encryption::Login, encrypts::CANNOT) => {
                 return refuse(
-                    "does not encrypt connections (encrypt=false lets rows go unencrypted)",
+                    "does not encrypt connections (encrypt=disable sends the password and the rows as they are, for all \
+                     who listen)",
                 );
             }
+            (Encryption::All, _) => {
+                return refuse("encrypts the login only (encrypt=false lets rows go unencrypted)");
+            }
             (Encryption::Login, encrypts::LOGIN) => Some(false),
-            (Encryption::Login | Encryption::Nothing, encrypts::CANNOT)
-            | (Encryption::Nothing, encrypts::LOGIN) => None,
+            (Encryption::Nothing, encrypts::CANNOT | encrypts::LOGIN) => None,
             (Encryption::Nothing, _) => {
                 return refuse("takes encrypted connections only (encrypt=true)");
             }
@@ -131,7 +136,7 @@ impl Login {
                 let tls = tls::encrypt(stream, Arc::clone(&self.tls), name)?;
                 let mut wire = Wire::new(Stream::Tls(Box::new(tls)), PACKET_FIRST);
                 send_login(&mut wire, &login)?;
-                let Stream::Tls(tls) = wire.into_stream() else {
+                let Stream::Tls(tls) = wire.into_stream()? else {
                     return Err(wrong("TLS that is none"));
                 };
                 let mut wire = Wire::new(Stream::Plain(tls.sock), PACKET_FIRST);
@@ -195,7 +200,7 @@ impl Login {
         let mut data: Vec<u8> = Vec::new();
         for (number, text) in texts.into_iter().enumerate() {
             let at = data.len();
-            let units = put_utf16(text, &mut data);
+            let units = put_utf16(text.as_bytes(), &mut data);
             if units > 128 {
                 return Err(Error::Invalid(
                     "a user, password, host or database of SQL Server has 128 characters at most"

@@ -30,11 +30,22 @@ pub fn put_descriptor(transaction: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&1_u32.to_le_bytes());
 }
 
-/// Appends text as UTF-16, the low byte first; how many units it has.
-pub fn put_utf16(text: &str, out: &mut Vec<u8>) -> usize {
-    let before = out.len();
-    out.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
-    (out.len() - before) / 2
+/// Appends UTF-8 as UTF-16, the low byte first; how many units it has.
+pub fn put_utf16(text: &[u8], out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    match text.is_ascii() {
+        true => {
+            out.resize(start + 2 * text.len(), 0);
+            for (unit, byte) in out[start..].chunks_exact_mut(2).zip(text) {
+                unit[0] = *byte;
+            }
+        }
+        false => {
+            let text = String::from_utf8_lossy(text);
+            out.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+        }
+    }
+    (out.len() - start) / 2
 }
 
 /// Appends a name behind its length, which is one byte.
@@ -42,8 +53,17 @@ pub fn put_name(name: &str, out: &mut Vec<u8>) {
     let at = out.len();
     out.push(0);
     // Names have 128 characters at most, as the server says.
-    out[at] = put_utf16(name, out).min(255) as u8;
+    out[at] = put_utf16(name.as_bytes(), out).min(255) as u8;
     out.truncate(at + 1 + 2 * usize::from(out[at]));
+}
+
+/// Appends the name `@P` and a number. There is one for each value of a row, so that no text is made of it.
+pub fn put_numbered_name(number: usize, out: &mut Vec<u8>) {
+    let digits = number.checked_ilog10().unwrap_or(0) + 1;
+    out.extend_from_slice(&[2 + digits as u8, b'@', 0, b'P', 0]);
+    for place in (0..digits).rev() {
+        out.extend_from_slice(&[b'0' + (number / 10_usize.pow(place) % 10) as u8, 0]);
+    }
 }
 
 /// Appends bytes as a value in parts.
@@ -66,7 +86,7 @@ pub fn put_text_parameter(name: &str, text: &str, collation: [u8; 5], out: &mut 
 /// Appends the type of a text and the text.
 pub fn put_text_value(text: &str, collation: [u8; 5], out: &mut Vec<u8>) {
     let mut units = Vec::with_capacity(text.len() * 2);
-    let count = put_utf16(text, &mut units);
+    let count = put_utf16(text.as_bytes(), &mut units);
     out.push(kind::NVARCHAR);
     if count > SHORT_UNITS {
         out.extend_from_slice(&PARTS.to_le_bytes());
@@ -121,6 +141,16 @@ mod tests {
         assert_eq!(out[8..16], (u64::MAX - 1).to_le_bytes());
         assert_eq!(out[16..20], 8002_u32.to_le_bytes());
         assert_eq!(out.len(), 20 + 8002 + 4);
+    }
+
+    #[test]
+    fn a_numbered_name_is_as_the_same_text() {
+        for number in [0, 1, 9, 10, 99, 100, 2098, usize::MAX] {
+            let (mut numbered, mut written) = (Vec::new(), Vec::new());
+            put_numbered_name(number, &mut numbered);
+            put_name(&format!("@P{number}"), &mut written);
+            assert_eq!(numbered, written);
+        }
     }
 
     #[test]

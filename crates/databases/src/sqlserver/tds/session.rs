@@ -9,8 +9,12 @@ use super::request::{
 use super::types::TypeInfo;
 use super::wire::{Wire, message, text_of, wrong};
 
-/// Most bytes of an answer to a login.
+/// Servers that send us on to another one, one after the other, at most.
 const LOGIN_HOPS: usize = 3;
+/// Most characters of the name of a host, as DNS has it.
+const HOST_MAX: usize = 253;
+/// The server says that a duplicate was left out (an index with IGNORE_DUP_KEY).
+pub const LEFT_OUT: i32 = 3604;
 /// Most columns of an answer.
 const COLUMNS_MAX: u16 = 4096;
 /// Most bytes of a value that is asked for by the load itself.
@@ -68,6 +72,24 @@ pub struct ServerError {
     pub text: String,
 }
 
+impl ServerError {
+    /// How much it says of what became of the statement: an error of the server itself, or a deadlock, which ends the
+    /// transaction, more than one of a value.
+    fn rank(&self) -> u8 {
+        match self.class {
+            13 => 17,
+            class => class.max(16),
+        }
+    }
+
+    /// Keeps the error that tells what became of a statement: the first one, unless a worse one follows.
+    pub fn keep(self, kept: &mut Option<ServerError>) {
+        if kept.as_ref().is_none_or(|kept| self.rank() > kept.rank()) {
+            *kept = Some(self);
+        }
+    }
+}
+
 /// A part of a request has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
@@ -77,13 +99,31 @@ pub struct Done {
     pub of_batch: bool,
 }
 
+/// Rows that an answer tells, however many parts it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those of the last part that tells any.
+    pub last: Option<u64>,
+    /// Those of the last statement of the batch, if it tells any.
+    pub of_batch: Option<u64>,
+}
+
+impl Counts {
+    fn add(&mut self, done: Done) {
+        self.last = done.count.or(self.last);
+        if done.of_batch {
+            self.of_batch = done.count;
+        }
+    }
+}
+
 /// What an answer has next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Token {
     /// Columns, whose rows follow.
     Columns(Vec<ColumnInfo>),
-    /// A row: its values are to be read by [`Session::value`]. Bits of those that are NULL, where they are told before.
-    Row(Option<Vec<u8>>),
+    /// A row: its values are to be read by [`Session::value`].
+    Row,
     /// A parameter that a procedure gave back, as a whole number if it is one.
     Returned(Option<i32>),
     /// A part has ended.
@@ -101,11 +141,13 @@ pub struct Session {
     /// The transaction that is open, as the server numbers it; 0 if none.
     transaction: u64,
     collation: [u8; 5],
-    /// Numbers of what was said beside errors, of the last request.
-    said: Vec<i32>,
+    /// Whether the server said that it left out a duplicate, in answer to the last request.
+    has_left_out: bool,
     is_over: bool,
     /// Columns of the rows that come.
     columns_count: usize,
+    /// Bits of the values of a row that are NULL, if they are told before it.
+    nulls: Vec<u8>,
     /// Whether an error was told, and whether a part ended with one.
     has_told: bool,
     ended_badly: bool,
@@ -122,23 +164,18 @@ impl Session {
     pub fn open(login: &Login, world: fn(&ServerError) -> Error) -> Result<Self> {
         let (mut host, mut port) = (login.host.clone(), login.port);
         for _ in 0..LOGIN_HOPS {
-            let mut session = Session {
-                wire: login.open(&host, port)?,
-                transaction: 0,
-                // That of the United States, until the server says its own.
-                collation: [0x09, 0x04, 0xd0, 0x00, 0x34],
-                said: Vec::new(),
-                is_over: false,
-                columns_count: 0,
-                has_told: false,
-                ended_badly: false,
-                is_logged_in: false,
-                route: None,
-            };
+            let mut session = Session::new(login.open(&host, port)?);
             if let Some(error) = session.read_all()?.1 {
                 return Err(world(&error));
             }
             match session.route.take() {
+                // Anybody between us could have written it, and would be sent the password.
+                Some((to, _)) if !session.wire.is_encrypted() => {
+                    return Err(Error::Refused(format!(
+                        "SQL Server at {host}:{port} sends us to {to} over a connection that is not encrypted \
+                         (encrypt=true, or name {to} in the URL)"
+                    )));
+                }
                 Some(route) => (host, port) = route,
                 None if session.is_logged_in => {
                     session.wire.set_timeout(None)?;
@@ -150,18 +187,40 @@ impl Session {
         Err(Error::Unavailable("SQL Server sends us from server to server".into()))
     }
 
+    fn new(wire: Wire) -> Self {
+        Session {
+            wire,
+            transaction: 0,
+            // That of the United States, until the server says its own.
+            collation: [0x09, 0x04, 0xd0, 0x00, 0x34],
+            has_left_out: false,
+            is_over: false,
+            columns_count: 0,
+            nulls: Vec::new(),
+            has_told: false,
+            ended_badly: false,
+            is_logged_in: false,
+            route: None,
+        }
+    }
+
     /// How texts of the connection's database compare, for the types of texts that are sent.
     pub fn collation(&self) -> [u8; 5] {
         self.collation
     }
 
-    /// Whether the server said something of this number in its last answer.
-    pub fn has_said(&self, number: i32) -> bool {
-        self.said.contains(&number)
+    /// Whether a transaction is open.
+    pub fn is_in_transaction(&self) -> bool {
+        self.transaction != 0
+    }
+
+    /// Whether the server said in its last answer that it left out a duplicate.
+    pub fn has_left_out(&self) -> bool {
+        self.has_left_out
     }
 
     fn begin(&mut self, kind: u8) {
-        self.said.clear();
+        self.has_left_out = false;
         self.is_over = false;
         self.has_told = false;
         self.ended_badly = false;
@@ -175,7 +234,7 @@ impl Session {
     pub fn send_batch(&mut self, sql: &str) -> Result<()> {
         let mut out = Vec::with_capacity(sql.len() * 2 + 22);
         put_descriptor(self.transaction, &mut out);
-        put_utf16(sql, &mut out);
+        put_utf16(sql.as_bytes(), &mut out);
         self.begin(message::BATCH);
         self.wire.put(&out)?;
         self.wire.end()
@@ -247,47 +306,42 @@ impl Session {
         self.wire.end()
     }
 
-    /// Reads an answer to its end: the parts that ended, and the first error.
+    /// Reads an answer to its end: the rows that it tells, and the error that says what became of it. However long it is,
+    /// no more than a value of it is in memory.
     ///
     /// # Errors
     /// Those of [`Self::next`].
-    pub fn read_all(&mut self) -> Result<(Vec<Done>, Option<ServerError>)> {
-        let (mut parts, mut first) = (Vec::new(), None);
+    pub fn read_all(&mut self) -> Result<(Counts, Option<ServerError>)> {
+        let (mut counts, mut kept) = (Counts::default(), None);
         let mut columns = Vec::new();
         let mut value = Vec::new();
         loop {
             match self.next()? {
                 Token::Columns(found) => columns = found,
-                Token::Row(nulls) => {
+                Token::Row => {
                     for (at, column) in columns.iter().enumerate() {
-                        self.value(
-                            &column.type_info,
-                            (nulls.as_deref(), at),
-                            (&mut value, OWN_VALUE_MAX),
-                        )?;
+                        self.value(&column.type_info, at, (&mut value, OWN_VALUE_MAX))?;
                     }
                 }
-                Token::Done(done) => parts.push(done),
-                Token::Error(error) => first = first.or(Some(error)),
+                Token::Done(done) => counts.add(done),
+                Token::Error(error) => error.keep(&mut kept),
                 Token::Returned(_) => {}
-                Token::End => return Ok((parts, first)),
+                Token::End => return Ok((counts, kept)),
             }
         }
     }
 
-    /// Reads a value of a row; whether it is none that is NULL.
+    /// Reads the value of a column of a row; whether it is none that is NULL.
     ///
     /// # Errors
     /// `Limit` when it has more bytes than may be; those of [`Self::next`].
     pub fn value(
         &mut self,
         type_info: &TypeInfo,
-        (nulls, at): (Option<&[u8]>, usize),
+        at: usize,
         (out, most): (&mut Vec<u8>, u64),
     ) -> Result<bool> {
-        let is_null =
-            |nulls: &[u8]| nulls.get(at / 8).is_some_and(|bits| bits >> (at % 8) & 1 == 1);
-        if nulls.is_some_and(is_null) {
+        if self.nulls.get(at / 8).is_some_and(|bits| bits >> (at % 8) & 1 == 1) {
             out.clear();
             return Ok(false);
         }
@@ -313,22 +367,20 @@ impl Session {
                     Some(columns) => return Ok(Token::Columns(columns)),
                     None => continue,
                 },
-                token::ROW => return Ok(Token::Row(None)),
+                token::ROW => {
+                    self.nulls.clear();
+                    return Ok(Token::Row);
+                }
                 token::SPARSE_ROW => {
-                    let mut nulls = vec![0; self.columns_count.div_ceil(8)];
-                    self.wire.read(&mut nulls)?;
-                    return Ok(Token::Row(Some(nulls)));
+                    self.nulls.resize(self.columns_count.div_ceil(8), 0);
+                    self.wire.read(&mut self.nulls)?;
+                    return Ok(Token::Row);
                 }
                 token::ERROR => {
                     self.has_told = true;
                     return self.told().map(Token::Error);
                 }
-                token::INFO => {
-                    let told = self.told()?;
-                    if self.said.len() < 64 {
-                        self.said.push(told.number);
-                    }
-                }
+                token::INFO => self.has_left_out |= self.told()?.number == LEFT_OUT,
                 token::DONE => return self.done(true),
                 token::DONE_PROC | token::DONE_IN_PROC => return self.done(false),
                 token::RETURN_STATUS => self.wire.skip(4)?,
@@ -463,7 +515,15 @@ impl Session {
                 let (head, rest) = rest.split_first_chunk::<7>().ok_or_else(short)?;
                 let units = usize::from(u16::from_le_bytes([head[5], head[6]]));
                 let host = text_of(rest.get(..2 * units).ok_or_else(short)?);
-                self.route = Some((host, u16::from_le_bytes([head[3], head[4]])));
+                let port = u16::from_le_bytes([head[3], head[4]]);
+                let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_:\\".contains(c);
+                let is_host = (1..=HOST_MAX).contains(&host.len()) && host.chars().all(is_name);
+                if head[2] != 0 || port == 0 || !is_host {
+                    return Err(wrong("it sends us to a host that is none"));
+                }
+                // Azure names the instance behind the host; the port says which it is.
+                let host = host.split('\\').next().unwrap_or_default().to_owned();
+                self.route = Some((host, port));
             }
             _ => {}
         }
@@ -472,88 +532,4 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::net::{TcpListener, TcpStream};
-
-    use proptest::prelude::*;
-
-    use super::super::wire::Stream;
-    use super::*;
-
-    /// A session to whose next request these bytes are the answer.
-    fn answered(bytes: Vec<u8>) -> Session {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let client = TcpStream::connect(address).expect("a connection");
-        let (mut server, _) = listener.accept().expect("a client");
-        std::thread::spawn(move || {
-            let parts = bytes.chunks(100).collect::<Vec<_>>();
-            for (at, part) in parts.iter().enumerate() {
-                let length = (part.len() as u16 + 8).to_be_bytes();
-                let status = u8::from(at + 1 == parts.len());
-                let header = [message::ANSWER, status, length[0], length[1], 0, 0, 1, 0];
-                let _ = server.write_all(&[&header, *part].concat());
-            }
-        });
-        let mut wire = Wire::new(Stream::Plain(client), 4096);
-        wire.await_answer();
-        Session {
-            wire,
-            transaction: 0,
-            collation: [0; 5],
-            said: Vec::new(),
-            is_over: false,
-            columns_count: 0,
-            has_told: false,
-            ended_badly: false,
-            is_logged_in: false,
-            route: None,
-        }
-    }
-
-    /// Tokens of answers more often than other bytes.
-    fn byte() -> impl Strategy<Value = u8> {
-        prop_oneof![
-            any::<u8>(),
-            proptest::sample::select(vec![
-                0, 1, 2, 4, 8, 0x26, 0x62, 0x6a, 0x81, 0xa5, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xd1,
-                0xd2, 0xe3, 0xe7, 0xf0, 0xf1, 0xfd, 0xfe, 0xff,
-            ]),
-        ]
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(400))]
-
-        #[test]
-        fn no_bytes_of_a_server_lead_to_a_panic(bytes in proptest::collection::vec(byte(), 0..300)) {
-            let _ = answered(bytes).read_all();
-        }
-    }
-
-    #[test]
-    fn a_value_that_says_it_is_huge_takes_no_memory() {
-        // A column of nvarchar(max), and a row of a value whose part has 4 GiB.
-        let mut bytes =
-            vec![0x81, 1, 0, 0, 0, 0, 0, 9, 0, 0xe7, 0xff, 0xff, 9, 4, 0, 0, 0, 0, 0xd1];
-        bytes.extend_from_slice(&(u64::MAX - 1).to_le_bytes());
-        bytes.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 1, 2, 3]);
-        let error = answered(bytes).read_all().expect_err("it is cut off");
-        assert!(matches!(error, Error::Limit(_)), "{error}");
-    }
-
-    #[test]
-    fn an_error_is_told_with_its_number_and_the_transaction_is_over() {
-        let mut bytes = vec![0xe3, 11, 0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];
-        bytes.extend_from_slice(&[
-            0xaa, 18, 0, 0xb5, 4, 0, 0, 1, 13, 2, 0, b'n', 0, b'o', 0, 0, 0, 1, 0, 0, 0,
-        ]);
-        bytes.extend_from_slice(&[0xfd, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        let mut session = answered(bytes);
-        session.transaction = 5;
-        let (_, error) = session.read_all().expect("an answer");
-        assert_eq!(error, Some(ServerError { number: 1205, class: 13, text: "no".to_owned() }));
-        assert_eq!(session.transaction, 0);
-    }
-}
+mod tests;

@@ -1,8 +1,9 @@
 //! Types as answers tell them, and the bytes of their values.
 
-use coload_types::{Error, Result};
+use coload_types::Result;
 
 use super::wire::{Wire, wrong};
+use crate::read::too_large;
 
 /// Numbers of types.
 #[allow(missing_docs)]
@@ -176,10 +177,7 @@ impl TypeInfo {
         out.clear();
         let check = |length: u64| match length > most {
             false => Ok(length as usize),
-            true => Err(Error::Limit(format!(
-                "a value has {length} bytes, and {most} of what --memory gives may be (try a larger --memory, or leave the \
-                 column out: --by-name with --columns)"
-            ))),
+            true => Err(too_large("a value", length, most)),
         };
         let length = match self.length() {
             Length::Fixed(length) => {

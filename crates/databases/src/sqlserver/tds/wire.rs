@@ -94,7 +94,8 @@ pub fn wrong(what: &str) -> Error {
     Error::Corrupt(format!("SQL Server: an answer that is none of TDS: {what}"))
 }
 
-fn lost(error: &std::io::Error) -> Error {
+/// The connection is gone, and another one may be made.
+pub fn lost(error: &std::io::Error) -> Error {
     Error::Unavailable(format!("SQL Server: the connection is lost: {error}"))
 }
 
@@ -115,9 +116,20 @@ impl Wire {
         }
     }
 
+    /// Whether nobody between us and the server reads or writes what goes over it.
+    pub fn is_encrypted(&self) -> bool {
+        matches!(self.stream.get_ref(), Stream::Tls(_))
+    }
+
     /// The stream, when no answer is on its way.
-    pub fn into_stream(self) -> Stream {
-        self.stream.into_inner()
+    ///
+    /// # Errors
+    /// `Corrupt` when the server said more than it was asked.
+    pub fn into_stream(self) -> Result<Stream> {
+        match self.stream.buffer().is_empty() {
+            true => Ok(self.stream.into_inner()),
+            false => Err(wrong("bytes behind its end")),
+        }
     }
 
     /// The server wants packets of so many bytes.
