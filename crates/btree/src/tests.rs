@@ -209,7 +209,7 @@ fn a_walk_finds_what_is_there_and_goes_over_what_is_not() {
     let (bytes, seal) = builder.finish();
     let tree = Tree::open(&bytes, seal).unwrap();
     for step in [1, 2, 7, 1000] {
-        let mut walk = crate::Walk::default();
+        let mut walk = Walk::default();
         for asked in (0..16_000_u32).step_by(step) {
             let wanted = (asked % 3 == 0 && asked < 15_000).then_some(u64::from(asked / 3));
             assert_eq!(walk.find_next(&tree, &bytes, &asked.to_be_bytes()).unwrap(), wanted);

@@ -66,7 +66,7 @@ impl Fault {
 
 /// Words by which a refusal of ours is known, and the code that clients look for: they make a table that is not there, and tell a
 /// row that is there already from other errors.
-const BY_WORDS: [(&str, &str, &str); 9] = [
+const BY_WORDS: [(&str, &str, &str); 10] = [
     ("table ", " does not exist", code::NO_TABLE),
     ("table ", " not found", code::NO_TABLE),
     ("table ", " exists already", code::HAS_TABLE),

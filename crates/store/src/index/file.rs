@@ -41,6 +41,13 @@ pub struct IndexTree {
     pub(crate) part: FilePart,
 }
 
+impl IndexTree {
+    /// The file that it is in, below `segments/`.
+    pub fn file(&self) -> &str {
+        &self.part.file
+    }
+}
+
 /// A tree as bytes, and the checksum that the manifest has of it.
 pub(super) struct EncodedIndex {
     pub bytes: Vec<u8>,
