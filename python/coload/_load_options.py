@@ -34,6 +34,7 @@ class LoadOptions(TypedDict, total=False):
     tuning: PathLike
     atomic: bool
     resumable: bool
+    rebuild_indexes: bool
     schema: PathLike
     columns: Union[str, Mapping[str, str]]
     primary_key: Texts

@@ -30,6 +30,10 @@ pub struct DatabaseArgs {
     /// Chunks stay, each with a line in the table coload_loads: the same load goes on behind them
     #[arg(long, help_heading = "Database")]
     pub resumable: bool,
+    /// Build indexes and constraints of a table without rows after its rows: faster for many, but a row that breaks one fails
+    /// the load
+    #[arg(long, conflicts_with = "resumable", help_heading = "Database")]
+    pub rebuild_indexes: bool,
 }
 
 /// Names of methods.
@@ -55,6 +59,7 @@ impl DatabaseArgs {
             guarantee: if self.resumable { Guarantee::Resumable } else { Guarantee::Atomic },
             again: remote.again,
             patience: std::time::Duration::from_secs(remote.patience),
+            rebuild_indexes: self.rebuild_indexes,
         })
     }
 

@@ -48,6 +48,11 @@ pub struct Known {
 }
 
 impl Known {
+    /// Whether there is more than one chunk, as far as anybody knows.
+    pub fn has_chunks(&self) -> bool {
+        self.bytes.is_none_or(|bytes| bytes > self.chunk_bytes)
+    }
+
     /// What a load tells.
     pub fn of(load: Load<'_>) -> Self {
         let request = load.request;

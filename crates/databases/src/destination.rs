@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use coload_ddl::Schema;
 use coload_load::{Destination, Load, LoadReport, LoadRequest, Resources};
-use coload_store::LoadId;
+use coload_store::{LoadId, LoadMode};
 use coload_threads::{Started, lock};
 use coload_types::{Column, Error, Result};
 
@@ -22,6 +22,7 @@ use crate::mysql::Mysql;
 use crate::names::TableName;
 use crate::options::{DatabaseOptions, Guarantee};
 use crate::postgres::Postgres;
+use crate::rebuild::{Ddl, HAS_ROWS, TakenOff, has_rows};
 use crate::sqlserver::SqlServer;
 use crate::staging::{Facts, Route, drop_table, remove_dead};
 use crate::trial::micros;
@@ -161,6 +162,12 @@ struct Begun {
     route: Route,
     journal: Option<Journal>,
     into: Into,
+    /// How indexes are built after the rows, if they are.
+    rebuild: Option<Ddl>,
+    /// What is to be built.
+    taken_off: TakenOff,
+    /// Whether the transaction of the rows is open on the connection that is left when they are there.
+    is_open: bool,
     notes: Vec<String>,
 }
 
@@ -221,7 +228,8 @@ impl Destination for Database {
             && let Route::Beside { staging, .. } = begun.route.clone()
             && let Ok(control) = begun.control(&*self.engine)
         {
-            // If the server is gone, the next load removes it.
+            // A transaction that failed takes no other statement. If the server is gone, the next load removes it.
+            let _ = control.run(self.engine.rollback_sql(), &[]);
             let _ = drop_table(&*self.engine, control, &staging);
         }
         result
@@ -236,15 +244,17 @@ impl Database {
             Guarantee::Resumable => identity::load_id(&self.table, load)?,
         };
         let (mut control, connect_us, into) = self.look_first(request)?;
+        let mut notes = Vec::new();
+        let rebuild = self.rebuild(&mut *control, into.exists, request.mode, &mut notes)?;
         let facts = Facts {
             exists: into.exists,
             mode: request.mode,
             guarantee: self.options.guarantee,
             method: self.options.method,
             connections: self.options.connections,
+            exchanges: rebuild == Some(Ddl::CommitsAtOnce),
         };
         let route = Route::of(facts, &self.table, id)?;
-        let mut notes = Vec::new();
         let journal = Journal::new(&self.table, id);
         let journal = match journal.create(&*self.engine, &mut *control) {
             Ok(()) => Some(journal),
@@ -265,7 +275,53 @@ impl Database {
         }
         let server = control.server();
         let control = Some(control);
-        Ok(Begun { control, server, connect_us, id, route, journal, into, notes })
+        Ok(Begun {
+            control,
+            server,
+            connect_us,
+            id,
+            route,
+            journal,
+            into,
+            rebuild,
+            taken_off: TakenOff::default(),
+            is_open: false,
+            notes,
+        })
+    }
+
+    /// How indexes are built after the rows; `None`, and why, where they stay.
+    fn rebuild(
+        &self,
+        on: &mut dyn Connection,
+        exists: bool,
+        mode: LoadMode,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Ddl>> {
+        if !self.options.rebuild_indexes {
+            return Ok(None);
+        }
+        if self.options.guarantee == Guarantee::Resumable {
+            return Err(Error::Invalid(
+                "--rebuild-indexes and --resumable: others would see rows of a table without its indexes, for as long as the \
+                 load is not done (leave out one of them)"
+                    .into(),
+            ));
+        }
+        let why = if !exists {
+            "--rebuild-indexes: the table is made by the load, and has no indexes".to_owned()
+        } else if mode != LoadMode::Replace && has_rows(&*self.engine, on, &self.table)? {
+            HAS_ROWS.to_owned()
+        } else {
+            match self.engine.keeps_indexes(on, &self.table)? {
+                None => return Ok(Some(self.engine.ddl())),
+                Some(why) => {
+                    format!("--rebuild-indexes: indexes of {} stayed, for {why}", self.table)
+                }
+            }
+        };
+        notes.push(why);
+        Ok(None)
     }
 
     /// Rows of the same resumable load, if it was done before. One that is to be done again is forgotten.

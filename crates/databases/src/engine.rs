@@ -13,6 +13,7 @@ use crate::costs::Costs;
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::read::RowsOf;
+use crate::rebuild::{Ddl, Indexes, TakenOff};
 use crate::watch::Others;
 
 /// A database engine at a place.
@@ -121,11 +122,58 @@ pub trait Engine: Debug + Send + Sync {
     /// The statement that takes all rows out of a table, within a transaction.
     fn empty_sql(&self, table: &TableName) -> String;
 
-    /// Makes a table as another is, with its rules and indexes.
+    /// Makes a table as another is, with its rules, and its indexes if they are wanted.
     ///
     /// # Errors
     /// What the server says.
-    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()>;
+    fn make_like(
+        &self,
+        on: &mut dyn Connection,
+        new_and_like: (&TableName, &TableName),
+        indexes: Indexes,
+    ) -> Result<()>;
+
+    /// What becomes of statements that make and alter tables.
+    fn ddl(&self) -> Ddl {
+        Ddl::InTransactions
+    }
+
+    /// Why nothing may be taken off a table, if so.
+    ///
+    /// # Errors
+    /// What the server says.
+    fn keeps_indexes(
+        &self,
+        _on: &mut dyn Connection,
+        _table: &TableName,
+    ) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// The statement by which others wait for the end of the transaction before they read or write a table.
+    fn lock_table_sql(&self, _table: &TableName) -> Option<String> {
+        None
+    }
+
+    /// The query that answers a row if a table has any.
+    fn any_row_sql(&self, table: &TableName) -> String {
+        format!("SELECT 'y' FROM {} LIMIT 1", self.quotes().table(table))
+    }
+
+    /// Takes indexes and constraints off a table: of one that others see, in the transaction that is open.
+    ///
+    /// # Errors
+    /// What the server says.
+    fn take_off(&self, on: &mut dyn Connection, table: &TableName) -> Result<TakenOff>;
+
+    /// Whether rows of a table that the open transaction made or emptied may come frozen (COPY FREEZE), which no row is
+    /// that is refused with others.
+    ///
+    /// # Errors
+    /// What the server says.
+    fn may_freeze(&self, _on: &mut dyn Connection, _table: &TableName) -> Result<bool> {
+        Ok(false)
+    }
 
     /// The statement that gives a table another name, in the same schema.
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String;
@@ -154,6 +202,8 @@ pub struct RowTable {
     pub method: Method,
     /// Rows of a statement, of methods that have batches.
     pub batch_rows: usize,
+    /// Whether rows come frozen: the transaction that is open made the table or emptied it, and has no savepoints.
+    pub freezes: bool,
 }
 
 /// Why rows were not taken.

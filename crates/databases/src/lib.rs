@@ -26,6 +26,7 @@ mod postgres;
 mod probe;
 mod queue;
 mod read;
+mod rebuild;
 mod refusals;
 mod row_maker;
 mod sender;

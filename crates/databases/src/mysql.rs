@@ -6,6 +6,8 @@ mod connection;
 mod errors;
 mod priors;
 mod read;
+mod rebuild;
+mod replicas;
 mod rows;
 
 use std::sync::Arc;
@@ -20,14 +22,18 @@ use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::read::RowsOf;
+use crate::rebuild::{Ddl, Indexes, TakenOff};
 use crate::url::file_name;
 use connection::MysqlConnection;
+use replicas::Replicas;
 use rows::{CellRows, LineRows};
 
 /// A MySQL or MariaDB server, and who we are to it.
 #[derive(Debug)]
 pub struct Mysql {
     opts: Opts,
+    /// What its connections ask how far they are behind.
+    replicas: Arc<Replicas>,
 }
 
 impl Mysql {
@@ -36,13 +42,13 @@ impl Mysql {
     /// # Errors
     /// `Invalid` when the URL is none.
     pub fn new(url: &str) -> Result<Self> {
-        Ok(Mysql { opts: connect::opts_of_url(url)? })
+        Ok(Mysql { opts: connect::opts_of_url(url)?, replicas: Arc::default() })
     }
 }
 
 impl Engine for Mysql {
     fn connect(&self) -> Result<Box<dyn Connection>> {
-        Ok(Box::new(MysqlConnection::open(&self.opts)?))
+        Ok(Box::new(MysqlConnection::open(&self.opts, &self.replicas)?))
     }
 
     fn rows(
@@ -149,10 +155,29 @@ impl Engine for Mysql {
         format!("DELETE FROM {}", self.quotes().table(table))
     }
 
-    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()> {
+    fn make_like(
+        &self,
+        on: &mut dyn Connection,
+        (new, like): (&TableName, &TableName),
+        _: Indexes,
+    ) -> Result<()> {
+        // With its indexes in any case: they are taken off when it is known how the server writes them.
         let quotes = self.quotes();
-        on.run(&format!("CREATE TABLE {} LIKE {}", quotes.table(new), quotes.table(like)), &[])
-            .map(drop)
+        let (new, like) = (quotes.table(new), quotes.table(like));
+        on.run(&format!("CREATE TABLE {new} LIKE {like}"), &[])?;
+        rebuild::count_on(on, &new, &like)
+    }
+
+    fn ddl(&self) -> Ddl {
+        Ddl::CommitsAtOnce
+    }
+
+    fn keeps_indexes(&self, on: &mut dyn Connection, table: &TableName) -> Result<Option<String>> {
+        rebuild::keeps_indexes(on, table)
+    }
+
+    fn take_off(&self, on: &mut dyn Connection, table: &TableName) -> Result<TakenOff> {
+        rebuild::take_off(on, &self.quotes().table(table))
     }
 
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String {

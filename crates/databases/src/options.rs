@@ -100,6 +100,9 @@ pub struct DatabaseOptions {
     pub again: bool,
     /// How long to try again when a server is away, without getting on.
     pub patience: Duration,
+    /// Whether indexes and constraints of a table without rows are built after its rows: a row that breaks one fails the
+    /// load, and is no reject.
+    pub rebuild_indexes: bool,
 }
 
 impl Default for DatabaseOptions {
@@ -112,6 +115,7 @@ impl Default for DatabaseOptions {
             guarantee: Guarantee::Atomic,
             again: false,
             patience: Duration::from_secs(120),
+            rebuild_indexes: false,
         }
     }
 }

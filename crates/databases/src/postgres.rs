@@ -8,6 +8,7 @@ mod copied;
 mod insert;
 mod priors;
 mod read;
+mod rebuild;
 mod text_rows;
 mod tls;
 
@@ -22,6 +23,7 @@ use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::read::RowsOf;
+use crate::rebuild::{Indexes, TakenOff};
 use binary_rows::BinaryRows;
 use connect::Server;
 use text_rows::TextRows;
@@ -152,9 +154,37 @@ impl Engine for Postgres {
         format!("TRUNCATE {}", self.quotes().table(table))
     }
 
-    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()> {
+    fn make_like(
+        &self,
+        on: &mut dyn Connection,
+        (new, like): (&TableName, &TableName),
+        indexes: Indexes,
+    ) -> Result<()> {
         let (new, like) = (self.quotes().table(new), self.quotes().table(like));
-        on.run(&format!("CREATE TABLE {new} (LIKE {like} INCLUDING ALL)"), &[]).map(drop)
+        let but = match indexes {
+            Indexes::Copied => "",
+            Indexes::LeftOut => " EXCLUDING INDEXES",
+        };
+        on.run(&format!("CREATE TABLE {new} (LIKE {like} INCLUDING ALL{but})"), &[]).map(drop)
+    }
+
+    fn keeps_indexes(&self, on: &mut dyn Connection, table: &TableName) -> Result<Option<String>> {
+        rebuild::keeps_indexes(on, &self.quotes().table(table))
+    }
+
+    fn lock_table_sql(&self, table: &TableName) -> Option<String> {
+        Some(format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", self.quotes().table(table)))
+    }
+
+    fn may_freeze(&self, on: &mut dyn Connection, table: &TableName) -> Result<bool> {
+        // Errors of foreign keys and triggers do not say which row it was, and a savepoint to find it by is none of FREEZE.
+        let sql = "SELECT (relkind = 'r' AND NOT relhastriggers)::text FROM pg_class WHERE oid = to_regclass($1)";
+        let told = on.ask(sql, &[&self.quotes().table(table)])?;
+        Ok(told.into_iter().flatten().flatten().next().as_deref() == Some("true"))
+    }
+
+    fn take_off(&self, on: &mut dyn Connection, table: &TableName) -> Result<TakenOff> {
+        rebuild::take_off(on, &self.quotes().table(table))
     }
 
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String {

@@ -64,6 +64,8 @@ pub enum Undo {
     },
     /// What was before them in the transaction stays.
     Savepoint,
+    /// It is not: the load ends at the first row that is refused, and its transaction with it.
+    Nothing,
 }
 
 /// Sends rows within the transaction that is open, and gives those that the server refused.
@@ -90,6 +92,12 @@ pub fn send_but_refused(
             None => rows.len().min(at.saturating_add(distance.rows())),
         };
         match sending.send(at..end) {
+            Err(Refusal::Row { row, column, reason, detail }) if undo == Undo::Nothing => {
+                return match row.map(|row| at + row).filter(|row| *row < end) {
+                    Some(row) => Ok(vec![refused_row(row as u64, column, reason, detail)]),
+                    None => Err(Error::Refused(format!("{reason}: {detail}"))),
+                };
+            }
             Ok(()) => {
                 distance.taken(end - at);
                 at = end;
@@ -145,7 +153,7 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     fn send(&mut self, range: Range<usize>) -> std::result::Result<(), Refusal> {
-        if self.table.method == Method::InsertAutocommit {
+        if self.table.method == Method::InsertAutocommit || self.undo == Undo::Nothing {
             return self.on.send(self.table, self.rows, range);
         }
         let begin = match self.undo {

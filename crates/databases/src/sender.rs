@@ -127,9 +127,10 @@ impl Sending {
         let refused = match self.unit {
             Unit::Load => {
                 let fresh = std::mem::replace(&mut hand.is_fresh, false);
-                let undo = match fresh {
-                    true => Undo::Transaction { begin: self.begin },
-                    false => Undo::Savepoint,
+                let undo = match (self.table.freezes, fresh) {
+                    (true, _) => Undo::Nothing,
+                    (false, true) => Undo::Transaction { begin: self.begin },
+                    (false, false) => Undo::Savepoint,
                 };
                 let Hand { on, table, distance, .. } = hand;
                 send_but_refused(&*self.engine, &mut **on, table, &fragment.rows, (undo, distance))?

@@ -7,9 +7,11 @@ mod connection;
 mod errors;
 mod insert;
 mod like;
+mod pages;
 mod priors;
 mod read;
 mod reader;
+mod rebuild;
 mod tds;
 mod values;
 
@@ -24,6 +26,7 @@ use crate::engine::{Connection, Engine, RowForm, TableColumn};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
 use crate::read::RowsOf;
+use crate::rebuild::{Indexes, TakenOff};
 use crate::row_maker::{Frame, make_rows};
 use crate::url::file_name;
 use cells::{CellKind, ColumnCells};
@@ -165,8 +168,25 @@ impl Engine for SqlServer {
         format!("TRUNCATE TABLE {}", QUOTES.table(table))
     }
 
-    fn make_like(&self, on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()> {
-        like::make_like(on, new, like)
+    fn make_like(
+        &self,
+        on: &mut dyn Connection,
+        tables: (&TableName, &TableName),
+        indexes: Indexes,
+    ) -> Result<()> {
+        like::make_like(on, tables, indexes)
+    }
+
+    fn lock_table_sql(&self, table: &TableName) -> Option<String> {
+        Some(format!("SELECT TOP (1) 1 FROM {} WITH (TABLOCKX, HOLDLOCK)", QUOTES.table(table)))
+    }
+
+    fn any_row_sql(&self, table: &TableName) -> String {
+        format!("SELECT TOP (1) 1 FROM {}", QUOTES.table(table))
+    }
+
+    fn take_off(&self, on: &mut dyn Connection, table: &TableName) -> Result<TakenOff> {
+        rebuild::take_off(on, &QUOTES.table(table))
     }
 
     fn rename_sql(&self, from: &TableName, to: &TableName) -> String {

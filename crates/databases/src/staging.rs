@@ -43,6 +43,11 @@ pub enum Switch {
         /// Whether the rows that are there go.
         replaces: bool,
     },
+    /// It takes the place of the table, which has no rows, or whose rows go.
+    Exchange {
+        /// Whether the rows that are there go.
+        replaces: bool,
+    },
 }
 
 /// What decides the route.
@@ -58,6 +63,8 @@ pub struct Facts {
     pub method: Option<Method>,
     /// Connections, if they are given.
     pub connections: Option<usize>,
+    /// Whether a table beside it takes its place.
+    pub exchanges: bool,
 }
 
 impl Route {
@@ -66,7 +73,7 @@ impl Route {
     /// # Errors
     /// `Invalid` when the table must not be there, or what is asked for contradicts itself.
     pub fn of(facts: Facts, table: &TableName, id: LoadId) -> Result<Self> {
-        let Facts { exists, mode, guarantee, method, connections } = facts;
+        let Facts { exists, mode, guarantee, method, connections, exchanges } = facts;
         let autocommit = method == Some(Method::InsertAutocommit);
         if guarantee == Guarantee::Resumable {
             if mode == LoadMode::Replace {
@@ -94,6 +101,9 @@ impl Route {
                 )));
             }
             (false, _) => Route::Beside { staging, switch: Switch::Rename },
+            (true, _) if exchanges => {
+                Route::Beside { staging, switch: Switch::Exchange { replaces } }
+            }
             (true, _) if autocommit || connections.is_some_and(|count| count > 1) => {
                 Route::Beside { staging, switch: Switch::Move { replaces } }
             }
@@ -129,6 +139,17 @@ pub fn remove_dead(engine: &dyn Engine, on: &mut dyn Connection, beside: &TableN
     Ok(())
 }
 
+/// The statement by which a table beside it takes the place of a table, and that gets another name, at once.
+pub fn exchange_sql(
+    engine: &dyn Engine,
+    (staging, table): (&TableName, &TableName),
+    old: &TableName,
+) -> String {
+    let quotes = engine.quotes();
+    let [staging, table, old] = [staging, table, old].map(|name| quotes.table(name));
+    format!("RENAME TABLE {table} TO {old}, {staging} TO {table}")
+}
+
 /// Removes a table, if it is there.
 ///
 /// # Errors
@@ -147,6 +168,8 @@ pub fn switch_sql(
     let quotes = engine.quotes();
     match switch {
         Switch::Rename => vec![engine.rename_sql(staging, table)],
+        // Its statements are no matter of one transaction.
+        Switch::Exchange { .. } => Vec::new(),
         Switch::Move { replaces } => {
             let list = quotes.list(columns.iter().copied());
             let moved = format!(
@@ -156,5 +179,33 @@ pub fn switch_sql(
             );
             replaces.then(|| engine.empty_sql(table)).into_iter().chain([moved]).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_beside_takes_the_place_only_where_that_is_wanted() {
+        let table = TableName { schema: None, name: "t".to_owned() };
+        let id = LoadId::random().expect("an id");
+        let route = |exists, mode, exchanges, connections| {
+            let guarantee = Guarantee::Atomic;
+            let facts = Facts { exists, mode, guarantee, method: None, connections, exchanges };
+            Route::of(facts, &table, id).expect("a route")
+        };
+        let switch = |route| match route {
+            Route::Beside { switch, .. } => Some(switch),
+            _ => None,
+        };
+        let (append, replace) = (LoadMode::Append, LoadMode::Replace);
+        let exchange = |replaces| Some(Switch::Exchange { replaces });
+        assert_eq!(switch(route(true, append, true, None)), exchange(false));
+        assert_eq!(switch(route(true, replace, true, Some(4))), exchange(true));
+        assert_eq!(route(true, append, false, None), Route::Direct { replaces: false });
+        let moves = Some(Switch::Move { replaces: true });
+        assert_eq!(switch(route(true, replace, false, Some(4))), moves);
+        assert_eq!(switch(route(false, append, true, None)), Some(Switch::Rename));
     }
 }

@@ -198,6 +198,7 @@ impl Trial {
             columns: self.columns.clone(),
             method,
             batch_rows: batch_rows.max(1),
+            freezes: false,
         };
         let began = Instant::now();
         let in_transaction = method != Method::InsertAutocommit;

@@ -89,10 +89,13 @@ fn servers_are_killed(server: &mut Server, seed: u64, connections_sql: &str) {
 /// What a load says is there, is there when the server dies at once: all that it was committed in is durable.
 fn what_was_loaded_outlives_the_server(server: &mut Server) {
     let file = server.file("made.csv", &numbered(20_000));
-    server.load(&file, "--table made --chunk-size 16KiB");
-    server.kill();
-    server.run();
-    assert_eq!(count(server, "made"), "20000|20000");
+    for (table, flags) in [("made", ""), ("made_by_one", "--connections 1"), ("made", "--replace")]
+    {
+        server.load(&file, &format!("--table {table} --chunk-size 16KiB {flags}"));
+        server.kill();
+        server.run();
+        assert_eq!(count(server, table), "20000|20000", "{flags}");
+    }
 }
 
 #[test]

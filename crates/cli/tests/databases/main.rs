@@ -10,9 +10,12 @@ mod dal;
 #[path = "../it/drivers.rs"]
 mod drivers;
 mod kills;
+mod lag;
+mod lost;
 mod mariadb;
 mod out;
 mod postgres;
+mod rebuild;
 mod rows;
 mod servers;
 mod sqlserver;

@@ -24,6 +24,8 @@ pub struct Server {
     folder: TempDir,
     port: u16,
     child: Option<Child>,
+    /// Flags of the program besides.
+    flags: Vec<String>,
 }
 
 /// Only one test installs packages at a time.
@@ -89,6 +91,11 @@ fn free_port() -> u16 {
 impl Server {
     /// Starts one with an empty database.
     pub fn start(engine: Engine) -> Self {
+        Self::start_with(engine, |_| Vec::new())
+    }
+
+    /// The same, with flags of the program, which may name its port.
+    pub fn start_with(engine: Engine, flags: impl Fn(u16) -> Vec<String>) -> Self {
         match engine {
             Engine::Postgres => install(&["postgresql", "postgresql-client"], || {
                 postgres_program("postgres").is_some() && Path::new("/usr/bin/psql").exists()
@@ -99,7 +106,8 @@ impl Server {
         }
         let folder = tempfile::Builder::new().prefix("coload-db").tempdir_in("/tmp").unwrap();
         succeed(Command::new("chmod").arg("0777").arg(folder.path()));
-        let mut server = Server { engine, folder, port: free_port(), child: None };
+        let port = free_port();
+        let mut server = Server { engine, folder, port, child: None, flags: flags(port) };
         let data = server.folder.path().join("data");
         match engine {
             Engine::Postgres => succeed(
@@ -150,6 +158,7 @@ impl Server {
                 command
             }
         };
+        command.args(&self.flags);
         let errors = log.try_clone().unwrap();
         self.child = Some(command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn().unwrap());
         let began = Instant::now();
@@ -238,6 +247,11 @@ impl Server {
             }
             Engine::Mariadb => format!("mysql://u:p%20w@127.0.0.1:{}/d", self.port),
         }
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// A file beside its data.

@@ -35,6 +35,17 @@ impl Target {
         Target { url, server: Some(server), folder: tempfile::tempdir().unwrap() }
     }
 
+    /// The small one, without encryption.
+    pub fn plain() -> Self {
+        let server = TdsServer::start(false);
+        let url = Self::plain_url(server.port);
+        Target { url, server: Some(server), folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn plain_url(port: u16) -> String {
+        format!("sqlserver://loader:p%7Bw%7DD%20%C3%A9%3B1@127.0.0.1:{port}/d?encrypt=disable")
+    }
+
     /// The small one, and a real one if there is one.
     pub fn all() -> Vec<Self> {
         let real = std::env::var("COLOAD_TEST_SQLSERVER").ok().filter(|url| !url.is_empty());
@@ -107,6 +118,7 @@ fn a_server_of_sql_server_gets_what_files_hold() {
         nothing_is_narrowed_without_a_word(target);
         columns_of_the_server_are_left_to_it(target);
         columns_that_must_have_a_value_are_told_as_such(target);
+        indexes_are_built_after_the_rows(target);
         programs_write_rows(target);
     }
 }
@@ -339,6 +351,36 @@ fn columns_of_the_server_are_left_to_it(target: &Target) {
         !output.status.success() && text.contains("the server makes the values of column id"),
         "{text}"
     );
+}
+
+fn indexes_are_built_after_the_rows(target: &Target) {
+    let (good, twice) = (numbered(3_000), numbered(3_000) + "3001,1,text 7\n");
+    let (good, twice) = (target.file("good.csv", &good), target.file("twice.csv", &twice));
+    for connections in [1, 2] {
+        target.drop_table("built");
+        target.sql("CREATE TABLE built (id bigint PRIMARY KEY, v int, t nvarchar(100) NOT NULL)");
+        target.sql("CREATE UNIQUE INDEX texts ON built (t)");
+        target.sql("CREATE UNIQUE INDEX ignoring ON built (id, t) WITH (IGNORE_DUP_KEY = ON)");
+        let flags = format!(
+            "--table built --rebuild-indexes --connections {connections} --chunk-size 16KiB"
+        );
+        let text = target.fail(&twice, &flags);
+        assert!(text.contains("1505") && text.contains("nothing was loaded"), "{text}");
+        assert_eq!(target.sql("SELECT COUNT(*) FROM built"), "0");
+        let text = target.load(&good, &flags);
+        assert!(text.contains("built after the rows") && text.contains("texts"), "{text}");
+        assert!(text.contains("ignoring stayed, for it leaves duplicates out"), "{text}");
+        assert_eq!(target.sql("SELECT COUNT(*), COUNT(DISTINCT id) FROM built"), "3000|3000");
+        // The index is there, and asked.
+        let text = target.fail(&target.file("one.csv", "id,v,t\n9000,1,text 7\n"), "--table built");
+        assert!(text.contains("'texts'"), "{text}");
+        // Rows are there: indexes stay.
+        let text = target.load(&target.file("other.csv", "id,v,t\n9000,1,other\n"), &flags);
+        assert!(text.contains("the table has rows"), "{text}");
+        let text = target.load(&good, &format!("{flags} --replace"));
+        assert!(text.contains("built after the rows"), "{text}");
+        assert_eq!(target.sql("SELECT COUNT(*) FROM built"), "3000");
+    }
 }
 
 /// A server compares with the table what INSERT BULK says of NULL.

@@ -16,7 +16,9 @@ use crate::crew::{Crew, Start};
 use crate::engine::{Connection, RowTable, TableColumn};
 use crate::journal::Line;
 use crate::names::TableName;
+use crate::options::Method;
 use crate::queue::Queue;
+use crate::rebuild::{Indexes, take_off_in_transaction};
 use crate::sender::{Counts, Refused, Sending};
 use crate::staging::{Route, Switch, drop_table};
 use crate::steering::{Batches, Steering};
@@ -65,8 +67,15 @@ pub fn begin_pass(
         commits_wait: engine.beside_waits() || !matches!(begun.route, Route::Beside { .. }),
     };
     let connect_us = begun.connect_us;
-    let choice = choose(question, begun.control(&**engine)?, connect_us)?;
-    let first = first_connection(database, begun, &choice)?;
+    let mut choice = choose(question, begun.control(&**engine)?, connect_us)?;
+    let freezes = freezes(database, (request, begun, &choice), (of_rows, &name))?;
+    if freezes {
+        choice.because.push(
+            "rows come frozen (COPY FREEZE): their transaction is that which made or emptied the table".to_owned(),
+        );
+    }
+    let unit = if freezes { Unit::Load } else { unit };
+    let first = first_connection(database, begun, &choice, freezes)?;
     let allowed = match request.max_rejects {
         RejectLimit::Count(count) => Some(count),
         RejectLimit::Percent(_) => None,
@@ -80,7 +89,7 @@ pub fn begin_pass(
     let is_chunks = matches!(begun.route, Route::Chunks { .. });
     let sending = Sending {
         engine: Arc::clone(engine),
-        table: RowTable { name, columns, method, batch_rows },
+        table: RowTable { name, columns, method, batch_rows, freezes },
         queue: Queue::new(connections, Arc::clone(&load.hooks.cancel)),
         unit,
         begin: match begun.route {
@@ -98,7 +107,7 @@ pub fn begin_pass(
         connections,
         steering: steers.then(|| Steering::new(connections, choice.connections_most)),
         batches: Batches::new(batch_rows, database.options.batch_rows.is_some()),
-        is_fresh: begun.route == Route::Direct { replaces: false },
+        is_fresh: begun.route == Route::Direct { replaces: false } && begun.rebuild.is_none(),
     };
     Ok(Rows::new(choice.form, Crew::begin(sending, first, start)?))
 }
@@ -112,6 +121,7 @@ fn make_table(
 ) -> Result<(TableName, Vec<TableColumn>, BTreeMap<usize, Line>)> {
     let engine = &*database.engine;
     let route = begun.route.clone();
+    let rebuild = begun.rebuild;
     let (journal, columns) = (begun.journal.clone(), begun.into.columns.clone());
     let control = begun.control(engine)?;
     let mut known = BTreeMap::new();
@@ -127,7 +137,17 @@ fn make_table(
             (staging, columns)
         }
         Route::Beside { staging, switch: Switch::Move { .. } } => {
-            engine.make_like(control, &staging, &database.table)?;
+            // Those of the table itself are built when the rows go over.
+            let indexes = match rebuild {
+                Some(_) => Indexes::LeftOut,
+                None => Indexes::Copied,
+            };
+            engine.make_like(control, (&staging, &database.table), indexes)?;
+            (staging, columns)
+        }
+        Route::Beside { staging, switch: Switch::Exchange { .. } } => {
+            engine.make_like(control, (&staging, &database.table), Indexes::Copied)?;
+            begun.taken_off = engine.take_off(control, &staging)?;
             (staging, columns)
         }
         Route::Chunks { makes } => {
@@ -160,14 +180,10 @@ fn first_connection(
     database: &Database,
     begun: &mut Begun,
     choice: &Choice,
+    freezes: bool,
 ) -> Result<Box<dyn Connection>> {
     let engine = &*database.engine;
-    let alone = match &begun.route {
-        Route::Direct { .. } => true,
-        Route::Beside { .. } => choice.way.connections == 1 && choice.connections_most == 1,
-        // It holds the lock of the load, and one with rows may be lost and made again.
-        Route::Chunks { .. } => false,
-    };
+    let alone = is_alone(&begun.route, choice);
     let kept = begun.control.take_if(|_| alone);
     let mut on = match kept {
         Some(on) => on,
@@ -178,8 +194,56 @@ fn first_connection(
         if replaces {
             on.run(&engine.empty_sql(&database.table), &[])?;
         }
+        if begun.rebuild.is_some() {
+            match take_off_in_transaction(engine, &mut *on, &database.table)? {
+                Ok(taken) => begun.taken_off = taken,
+                Err(why) => {
+                    begun.rebuild = None;
+                    begun.notes.push(why);
+                }
+            }
+        }
     }
+    if let (Route::Beside { staging, .. }, true) = (&begun.route, freezes) {
+        // That it is emptied makes it the transaction's own, whose commit is the last and waits until it is durable.
+        on.run(engine.begin_sql(), &[])?;
+        on.run(&engine.empty_sql(staging), &[])?;
+    }
+    begun.is_open = freezes;
     Ok(on)
+}
+
+/// Whether rows go over the connection that looked at the table, and no other.
+fn is_alone(route: &Route, choice: &Choice) -> bool {
+    match route {
+        Route::Direct { .. } => true,
+        Route::Beside { .. } => choice.way.connections == 1 && choice.connections_most == 1,
+        // It holds the lock of the load, and one with rows may be lost and made again.
+        Route::Chunks { .. } => false,
+    }
+}
+
+/// Whether rows come frozen: in one transaction, which made the table or emptied it, and which ends with the first row that is
+/// refused. A savepoint to undo a row by would be another transaction to the server.
+fn freezes(
+    database: &Database,
+    (request, begun, choice): (&LoadRequest, &mut Begun, &Choice),
+    (of_rows, table): (Known, &TableName),
+) -> Result<bool> {
+    let is_copy = matches!(choice.way.method, Method::CopyBinary | Method::CopyText);
+    let is_own = match &begun.route {
+        Route::Direct { replaces } => *replaces,
+        // Of few rows nobody has to freeze any later.
+        Route::Beside { switch: Switch::Rename, .. } => {
+            is_alone(&begun.route, choice) && of_rows.has_chunks()
+        }
+        Route::Beside { .. } | Route::Chunks { .. } => false,
+    };
+    let ends = matches!(request.max_rejects, RejectLimit::Count(0));
+    match is_copy && is_own && ends {
+        true => database.engine.may_freeze(begun.control(&*database.engine)?, table),
+        false => Ok(false),
+    }
 }
 
 fn estimates(choice: &Choice) -> Vec<SendEstimate> {

@@ -13,6 +13,8 @@ use super::pass::{LastPass, begin_pass};
 use super::{Begun, Database, publish};
 use crate::choice::Known;
 use crate::engine::Connection;
+use crate::names::TableName;
+use crate::rebuild::take_off_in_transaction;
 use crate::sender::Sending;
 use crate::staging::{Route, Switch, drop_table, switch_sql};
 use crate::steering::Change;
@@ -94,28 +96,17 @@ fn publish_rows(
             let Some(on) = connections.first_mut() else {
                 return Err(Error::Unavailable("the connection with the rows is gone".into()));
             };
+            if begun.rebuild.is_some() {
+                let took = begun.taken_off.restore(&mut **on)?;
+                begun.notes.extend(begun.taken_off.told(took));
+            }
             publish::commit(database, &mut **on, journal.as_ref(), rows)
         }
+        Route::Beside { staging, switch: Switch::Exchange { replaces } } => {
+            publish::exchange(database, begun, (staging, *replaces), rows)
+        }
         Route::Beside { staging, switch } => {
-            let columns: Vec<&str> = ran
-                .target
-                .sending()
-                .table
-                .columns
-                .iter()
-                .map(|column| column.name.as_str())
-                .collect();
-            let control = begun.control(engine)?;
-            control.run(engine.begin_sql(), &[])?;
-            for sql in switch_sql(engine, *switch, (staging, &database.table), &columns) {
-                control.run(&sql, &[])?;
-            }
-            publish::commit(database, control, journal.as_ref(), rows)?;
-            if matches!(switch, Switch::Move { .. }) {
-                // The rows are there: what cannot be removed now, the next load removes.
-                let _ = drop_table(engine, control, staging);
-            }
-            Ok(())
+            publish_beside(database, begun, ran, (staging, *switch), rows)
         }
         Route::Chunks { .. } => {
             let control = begun.control(engine)?;
@@ -125,6 +116,56 @@ fn publish_rows(
     }
 }
 
+/// Makes the rows of a table beside it those of the table, in one transaction.
+fn publish_beside(
+    database: &Database,
+    begun: &mut Begun,
+    ran: &Ran<Rows>,
+    (staging, switch): (&TableName, Switch),
+    rows: u64,
+) -> Result<()> {
+    let engine = &*database.engine;
+    let loaded = &ran.target.sending().table.columns;
+    let columns: Vec<&str> = loaded.iter().map(|column| column.name.as_str()).collect();
+    match (begun.is_open, &begun.control) {
+        (true, None) => {
+            return Err(Error::Unavailable("the connection with the rows is gone".into()));
+        }
+        (true, Some(_)) => {}
+        (false, _) => drop(begun.control(engine)?.run(engine.begin_sql(), &[])?),
+    }
+    let rebuilds = begun.rebuild.is_some();
+    let control = begun.control(engine)?;
+    let mut statements = switch_sql(engine, switch, (staging, &database.table), &columns);
+    let last = statements.pop();
+    for sql in statements {
+        control.run(&sql, &[])?;
+    }
+    let taken = match rebuilds {
+        true => Some(take_off_in_transaction(engine, control, &database.table)?),
+        false => None,
+    };
+    if let Some(sql) = last {
+        publish::run_switch(database, begun, &sql, staging)?;
+    }
+    match taken {
+        Some(Ok(taken)) => {
+            let took = taken.restore(begun.control(engine)?)?;
+            begun.notes.extend(taken.told(took));
+        }
+        Some(Err(why)) => begun.notes.push(why),
+        None => {}
+    }
+    let journal = begun.journal.clone();
+    let control = begun.control(engine)?;
+    publish::commit(database, control, journal.as_ref(), rows)?;
+    if matches!(switch, Switch::Move { .. }) {
+        // The rows are there: what cannot be removed now, the next load removes.
+        let _ = drop_table(engine, control, staging);
+    }
+    Ok(())
+}
+
 fn report(begun: &Begun, ran: Ran<Rows>, last: LastPass, started: &Started) -> Result<LoadReport> {
     let (mut report, target) = ran.into_report(begun.id, started)?;
     let Sending { table, counts, .. } = target.sending();
@@ -132,6 +173,9 @@ fn report(begun: &Begun, ran: Ran<Rows>, last: LastPass, started: &Started) -> R
         Route::Direct { .. } => "atomic: one transaction",
         Route::Beside { switch: Switch::Rename, .. } => {
             "atomic: a table beside it, which got the name"
+        }
+        Route::Beside { switch: Switch::Exchange { .. }, .. } => {
+            "atomic: a table beside it, which took its place"
         }
         Route::Beside { .. } => {
             "atomic: a table beside it, whose rows went over in one transaction"

@@ -1,6 +1,7 @@
 //! A connection to MySQL or MariaDB.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::catalogue::{COLUMNS_SQL, ENGINE_SQL, column_of};
 use super::errors::{kind, load_data_refusal, place, refusal, world};
+use super::replicas::Replicas;
 use crate::engine::{Cell, Connection, Refusal, RowTable, TableColumn, TextCell};
 use crate::names::{Quotes, TableName};
 use crate::options::Method;
@@ -34,6 +36,8 @@ pub struct MysqlConnection {
     round_trip: Duration,
     /// Whether the server takes LOAD DATA LOCAL.
     takes_files: bool,
+    opts: Opts,
+    replicas: Arc<Replicas>,
 }
 
 /// Transactions of others that wait for locks, and their statements that run. The first needs the right PROCESS.
@@ -48,7 +52,7 @@ impl MysqlConnection {
     ///
     /// # Errors
     /// `Unavailable` when the server cannot be reached, `Refused` when it does not let us in.
-    pub fn open(opts: &Opts) -> Result<Self> {
+    pub fn open(opts: &Opts, replicas: &Arc<Replicas>) -> Result<Self> {
         let failed = |e| Error::Unavailable(format!("cannot start the network: {e}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let connected = runtime.block_on(Conn::new(opts.clone()));
@@ -63,6 +67,8 @@ impl MysqlConnection {
             server: String::new(),
             round_trip: Duration::MAX,
             takes_files: true,
+            opts: opts.clone(),
+            replicas: Arc::clone(replicas),
         };
         opened.run(
             "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
@@ -239,8 +245,9 @@ impl Connection for MysqlConnection {
         let own = own.join(",");
         let rows = self.ask(OTHERS_SQL, &[&own, &own])?;
         let cell = |at: usize| rows.first().and_then(|row| row.get(at)?.as_ref()?.parse().ok());
-        // Only a replica knows how far it is behind.
-        Ok(Others { waiting: cell(0), active: cell(1), lag_s: None })
+        let (waiting, active) = (cell(0), cell(1));
+        let (opts, replicas) = (self.opts.clone(), Arc::clone(&self.replicas));
+        Ok(Others { waiting, active, lag_s: replicas.lag_s(&opts, self) })
     }
 
     fn run(&mut self, sql: &str, parameters: &[&str]) -> Result<u64> {

@@ -66,7 +66,7 @@ impl MysqlRows {
         rows_of: &RowsOf,
         _connections: Option<usize>,
     ) -> Result<(Self, bool)> {
-        let mut on = MysqlConnection::open(opts)?;
+        let mut on = MysqlConnection::open(opts, &Arc::default())?;
         on.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", &[])?;
         // A reader that waits for disks must not lose its answer.
         on.run("SET SESSION net_write_timeout = 3600", &[])?;

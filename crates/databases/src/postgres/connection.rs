@@ -106,10 +106,11 @@ impl PostgresConnection {
         let quotes = Quotes('"');
         let is_binary = table.method == Method::CopyBinary;
         let sql = format!(
-            "COPY {} ({}) FROM STDIN (FORMAT {})",
+            "COPY {} ({}) FROM STDIN (FORMAT {}{})",
             quotes.table(&table.name),
             quotes.list(table.columns.iter().map(|column| column.name.as_str())),
             if is_binary { "binary" } else { "text" },
+            if table.freezes { ", FREEZE" } else { "" },
         );
         let statement = insert::prepare(self, sql)?;
         let PostgresConnection { runtime, client, .. } = self;

@@ -8,6 +8,7 @@ use coload_types::display::{write_int, write_wide};
 use coload_types::{DataType, Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
 use encoding_rs::Encoding;
 
+use super::pages::{BIG5, UTF8, encoding_of};
 use super::tds::{kind, put_plp, put_utf16};
 use crate::engine::{Cell, TableColumn};
 use crate::row_maker::CellForm;
@@ -24,10 +25,6 @@ pub const DATETIME_EPOCH: i64 = 25_567;
 pub const DATETIME_FIRST: i64 = -79_257;
 /// 2079-06-06, the last day of SMALLDATETIME.
 const SMALLDATETIME_LAST: i64 = 39_968;
-/// Big5, as a code page.
-const BIG5: u32 = 950;
-/// UTF-8, as a code page.
-const UTF8: u32 = 65_001;
 
 /// How values of a column go.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,29 +68,6 @@ pub struct TextLimit {
     page: Option<&'static Encoding>,
     /// Whether bytes are counted.
     counts_bytes: bool,
-}
-
-/// The encoding of a code page.
-pub fn encoding_of(page: u32) -> Option<&'static Encoding> {
-    use encoding_rs as e;
-    Some(match page {
-        874 => e::WINDOWS_874,
-        932 => e::SHIFT_JIS,
-        936 => e::GBK,
-        949 => e::EUC_KR,
-        950 => e::BIG5,
-        1250 => e::WINDOWS_1250,
-        1251 => e::WINDOWS_1251,
-        1252 => e::WINDOWS_1252,
-        1253 => e::WINDOWS_1253,
-        1254 => e::WINDOWS_1254,
-        1255 => e::WINDOWS_1255,
-        1256 => e::WINDOWS_1256,
-        1257 => e::WINDOWS_1257,
-        1258 => e::WINDOWS_1258,
-        UTF8 => e::UTF_8,
-        _ => return None,
-    })
 }
 
 impl CellKind {

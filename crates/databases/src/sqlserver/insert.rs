@@ -159,6 +159,7 @@ mod tests {
             columns: vec![column("a", true), column("b", false)],
             method: Method::InsertBulk,
             batch_rows: 1,
+            freezes: false,
         };
         let bytes = bulk_columns(&table, &kinds(&table).expect("kinds"), [0; 5]);
         let expected = [

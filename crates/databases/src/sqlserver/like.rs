@@ -8,6 +8,7 @@ use super::QUOTES;
 use super::catalogue::{COLUMNS_SQL, column_of};
 use crate::engine::{Connection, TextCell};
 use crate::names::TableName;
+use crate::rebuild::Indexes;
 
 /// A name as a text in SQL.
 pub fn literal(text: &str) -> String {
@@ -50,7 +51,11 @@ struct Index {
 ///
 /// # Errors
 /// What the server says.
-pub fn make_like(on: &mut dyn Connection, new: &TableName, like: &TableName) -> Result<()> {
+pub fn make_like(
+    on: &mut dyn Connection,
+    (new, like): (&TableName, &TableName),
+    indexes: Indexes,
+) -> Result<()> {
     let (old, table) = (QUOTES.table(like), QUOTES.table(new));
     let copied = copied(&on.ask(COLUMNS_SQL, &[&old])?);
     if copied.is_empty() {
@@ -73,6 +78,9 @@ pub fn make_like(on: &mut dyn Connection, new: &TableName, like: &TableName) -> 
                 Err(error) => return Err(error),
             }
         }
+    }
+    if indexes == Indexes::LeftOut {
+        return Ok(());
     }
     let mut indexes: BTreeMap<String, Index> = BTreeMap::new();
     for row in on.ask(INDEXES_SQL, &[&old])? {

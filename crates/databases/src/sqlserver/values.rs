@@ -4,9 +4,8 @@ use coload_arrow::write_scalar;
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{DECIMAL_PRECISION_MAX, DataType, Error, Result};
 
-use super::cells::{
-    DATETIME_EPOCH, DATETIME_FIRST, EPOCH_DAYS, encoding_of, micros_of_ticks, write_day,
-};
+use super::cells::{DATETIME_EPOCH, DATETIME_FIRST, EPOCH_DAYS, micros_of_ticks, write_day};
+use super::pages::{UTF8, encoding_of};
 use super::tds::{TypeInfo, kind};
 use crate::read::{ColumnBuilder, ReadAs};
 
@@ -175,9 +174,9 @@ fn page_of(collation: [u8; 5]) -> Option<u32> {
     let [a, b, c, d, order] = collation;
     let flags = u32::from_le_bytes([a, b, c, d]);
     /// The text is UTF-8.
-    const UTF8: u32 = 1 << 26;
-    if flags & UTF8 != 0 {
-        return Some(65_001);
+    const IS_UTF8: u32 = 1 << 26;
+    if flags & IS_UTF8 != 0 {
+        return Some(UTF8);
     }
     if order != 0 {
         return Some(match order {
@@ -349,6 +348,8 @@ mod tests {
         );
         assert_eq!(told(kind::NVARCHAR, 8, 0, &[0x3d, 0xd8, 0, 0xde]), "😀");
         assert_eq!(told(kind::VARCHAR, 8, 0, &[0xe9, 0x80]), "é€");
+        assert_eq!(page_of([9, 4, 0, 4, 0]), Some(UTF8));
+        assert_eq!(page_of([9, 4, 0xd0, 0, 0x34]), Some(1252));
         let guid = [0x33, 0x22, 0x11, 0, 0x55, 0x44, 0x77, 0x66, 8, 9, 10, 11, 12, 13, 14, 15];
         assert_eq!(told(kind::GUID, 16, 0, &guid), "00112233-4455-6677-0809-0a0b0c0d0e0f");
     }

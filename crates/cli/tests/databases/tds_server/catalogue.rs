@@ -6,7 +6,7 @@ use super::types::{Type, Val, Value, store, wide};
 type Answered = (Vec<(String, Type)>, Vec<Vec<Value>>);
 
 /// The answer to a question of the catalogue; `None` where it is none.
-pub fn ask(db: &Db, sql: &str, table: Option<&Table>) -> Option<Answered> {
+pub fn ask(db: &Db, sql: &str, (table, name): (Option<&Table>, &str)) -> Option<Answered> {
     let plain: String = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     let int = |value: i64| Val::Int(value);
     let text = |value: &str| Val::Text(value.to_owned());
@@ -66,6 +66,27 @@ pub fn ask(db: &Db, sql: &str, table: Option<&Table>) -> Option<Answered> {
     if plain.contains("SELECT CAST(COUNT(*) AS int) FROM sys.indexes WHERE object_id = OBJECT_ID(@P1) AND index_id > 0") {
         let count = table.map_or(0, |table| table.uniques.len());
         return Some(answer("9", vec![vec![int(count as i64)]]));
+    }
+    if plain.contains("FROM sys.foreign_keys AS f WHERE f.parent_object_id = OBJECT_ID(@P1)") {
+        return Some(answer("tttt", Vec::new()));
+    }
+    // Indexes beside the rows, and what disables and builds them.
+    if plain.contains("FROM sys.indexes AS i WHERE i.object_id = OBJECT_ID(@P1) AND i.type = 2 AND i.is_disabled = 0") {
+        let uniques = table.map(|table| table.uniques.as_slice()).unwrap_or_default();
+        let rows = uniques.iter().filter(|unique| !unique.primary && !unique.disabled).map(|unique| {
+            let alter = format!("ALTER INDEX [{}] ON {name}", unique.name.replace(']', "]]"));
+            let why = match unique.ignores {
+                true => text("it leaves duplicates out"),
+                false => Val::Null,
+            };
+            vec![
+                text(&unique.name),
+                text(&format!("{alter} DISABLE")),
+                text(&format!("{alter} REBUILD")),
+                why,
+            ]
+        });
+        return Some(answer("tttt", rows.collect()));
     }
     if plain.contains("FROM sys.indexes AS i JOIN sys.index_columns AS ic") {
         let is_like = plain.contains("is_descending_key");

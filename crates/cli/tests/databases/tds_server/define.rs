@@ -93,6 +93,7 @@ impl Run<'_> {
                 primary,
                 columns,
                 ignores: false,
+                disabled: false,
                 keys: HashMap::new(),
             });
         }
@@ -126,7 +127,14 @@ impl Run<'_> {
             return error(1088, "Cannot find the object.");
         };
         let columns = places(&table.columns, &names)?;
-        let mut unique = Unique { name, primary: false, columns, ignores, keys: HashMap::new() };
+        let mut unique = Unique {
+            name,
+            primary: false,
+            columns,
+            ignores,
+            disabled: false,
+            keys: HashMap::new(),
+        };
         for (number, row) in &table.rows {
             let cells: Vec<Value> = unique.columns.iter().map(|at| row[*at].clone()).collect();
             if unique.keys.insert(cells, *number).is_some() {
@@ -142,6 +150,19 @@ impl Run<'_> {
     }
 
     pub fn alter(&mut self) -> Result<(), SqlError> {
+        if self.is("INDEX") {
+            let index = self.name()?;
+            self.want("ON")?;
+            let (key, _) = self.table()?;
+            let disabled = self.is("DISABLE");
+            if !disabled {
+                self.want("REBUILD")?;
+            }
+            let mut db = self.shared.db.lock().unwrap();
+            db.alter_index(self.session, (&key, &index), disabled)?;
+            drop(db);
+            return self.ended(None);
+        }
         self.want("TABLE")?;
         let (key, name) = self.table()?;
         self.want("ADD")?;

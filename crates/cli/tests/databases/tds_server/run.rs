@@ -312,7 +312,11 @@ impl Run<'_> {
         }
         let db = self.shared.db.lock().unwrap();
         let table = key.and_then(|key| db.tables.get(&key));
-        let Some((columns, rows)) = catalogue::ask(&db, &self.sql, table) else {
+        let name = match self.parameters.get("p1") {
+            Some(Val::Text(name)) => name.as_str(),
+            _ => "",
+        };
+        let Some((columns, rows)) = catalogue::ask(&db, &self.sql, (table, name)) else {
             return error(208, format!("Invalid object name: {}", self.sql));
         };
         self.at = self.tokens.len();

@@ -22,6 +22,8 @@ pub struct Unique {
     pub primary: bool,
     pub columns: Vec<usize>,
     pub ignores: bool,
+    /// Whether it is asked of no row.
+    pub disabled: bool,
     pub keys: HashMap<Vec<Value>, u64>,
 }
 
@@ -45,6 +47,8 @@ enum Undo {
     Created(String),
     Dropped(String, Box<Table>),
     Renamed(String, String),
+    /// An index of a table, which was disabled or not.
+    Altered(String, String, bool),
     Savepoint(String),
 }
 
@@ -197,7 +201,7 @@ impl Db {
             return error(208, "Invalid object name.");
         };
         let shown = key.replace('\u{1}', ".");
-        for unique in &table.uniques {
+        for unique in table.uniques.iter().filter(|unique| !unique.disabled) {
             let cells: Vec<Value> = unique.columns.iter().map(|at| row[*at].clone()).collect();
             if unique.keys.contains_key(&cells) {
                 if unique.ignores {
@@ -232,6 +236,44 @@ impl Db {
         table.rows.insert(number, Arc::new(row));
         session.undo.push(Undo::Inserted(key.to_owned(), number));
         Ok(true)
+    }
+
+    /// Disables an index, or builds it.
+    pub fn alter_index(
+        &mut self,
+        session: &mut Session,
+        (key, name): (&str, &str),
+        disabled: bool,
+    ) -> Result<(), SqlError> {
+        let was = self.disable(key, name, disabled)?;
+        session.undo.push(Undo::Altered(key.to_owned(), name.to_owned(), was));
+        Ok(())
+    }
+
+    fn disable(&mut self, key: &str, name: &str, disabled: bool) -> Result<bool, SqlError> {
+        let table = self.tables.get_mut(key);
+        let found = table.and_then(|table| {
+            let Table { uniques, rows, .. } = table;
+            uniques.iter_mut().find(|unique| unique.name == name).zip(Some(rows))
+        });
+        let Some((unique, rows)) = found else {
+            return error(2727, format!("Cannot find index '{name}'."));
+        };
+        let was = std::mem::replace(&mut unique.disabled, disabled);
+        unique.keys.clear();
+        for (number, row) in rows.iter().filter(|_| !disabled) {
+            let cells = unique.columns.iter().map(|at| row[*at].clone()).collect();
+            if unique.keys.insert(cells, *number).is_some() {
+                unique.disabled = was;
+                return error(
+                    1505,
+                    format!(
+                        "The CREATE UNIQUE INDEX statement terminated because a duplicate key was found for the index name '{name}'."
+                    ),
+                );
+            }
+        }
+        Ok(was)
     }
 
     pub fn delete(&mut self, session: &mut Session, key: &str, number: u64) {
@@ -270,6 +312,10 @@ impl Db {
                     if let Some(table) = self.tables.remove(&to) {
                         self.tables.insert(from, table);
                     }
+                }
+                Some(Undo::Altered(key, name, disabled)) => {
+                    // What was there before is no duplicate.
+                    let _ = self.disable(&key, &name, disabled);
                 }
                 Some(Undo::Savepoint(_)) | None => {}
             }
