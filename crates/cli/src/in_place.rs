@@ -95,7 +95,9 @@ impl ExternalInputs for InPlace {
                 ReadAs::Json => Some(InputFormat::Json),
                 ReadAs::JsonLines => Some(InputFormat::JsonLines),
                 ReadAs::Text => Some(InputFormat::Text),
-                ReadAs::Any | ReadAs::Parquet | ReadAs::Arrow | ReadAs::Sheet => None,
+                ReadAs::Any | ReadAs::Parquet | ReadAs::Arrow | ReadAs::Avro | ReadAs::Sheet => {
+                    None
+                }
             };
         }
         let schema = options.columns.as_deref().map(parse_columns).transpose();
@@ -133,6 +135,7 @@ fn check_form(reference: &ExternalReference, request: &LoadRequest) -> Result<()
         ReadAs::Json | ReadAs::JsonLines => (request.form == InputForm::Text && is_json, "JSON"),
         ReadAs::Parquet => (request.form == InputForm::Parquet, "Parquet"),
         ReadAs::Arrow => (request.form == InputForm::Arrow, "Arrow IPC"),
+        ReadAs::Avro => (request.form == InputForm::Avro, "Avro"),
     };
     match fits {
         true => Ok(()),

@@ -1,8 +1,10 @@
-//! Inputs whose records have types, Arrow and Parquet: whether they are, and the columns that their fields are.
+//! Inputs whose records have types, Arrow, Parquet and Avro: whether they are, and the columns that their fields are.
 
 use coload_databases::DatabaseRows;
 use coload_ddl::Schema;
-use coload_load::{InputForm, TypedField, TypedInput, look_at_arrow, look_at_parquet};
+use coload_load::{
+    InputForm, TypedField, TypedInput, look_at_arrow, look_at_avro, look_at_parquet,
+};
 use coload_source::{
     Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, unique_texts,
 };
@@ -28,9 +30,12 @@ pub struct TypedFound {
 /// Looks at an input with the first bytes of it; `None` when its records have no types.
 ///
 /// # Errors
-/// Those of [`look_at_arrow`] and [`look_at_parquet`].
+/// Those of [`look_at_arrow`], [`look_at_parquet`] and [`look_at_avro`].
 fn look(input: &InputFile, sample: &[u8], end: SampleEnd) -> Result<Option<TypedInput>> {
-    match look_at_parquet(input, sample)? {
+    if let Some(found) = look_at_parquet(input, sample)? {
+        return Ok(Some(found));
+    }
+    match look_at_avro(&input.name, sample, end)? {
         Some(found) => Ok(Some(found)),
         None => look_at_arrow(&input.name, sample, end),
     }
@@ -41,7 +46,7 @@ fn look(input: &InputFile, sample: &[u8], end: SampleEnd) -> Result<Option<Typed
 ///
 /// # Errors
 /// `Invalid` when flags say what only text has, when a field is of a type that no column holds, or when inputs have
-/// different fields; those of [`look_at_arrow`] and [`look_at_parquet`].
+/// different fields; those of [`look_at_arrow`], [`look_at_parquet`] and [`look_at_avro`].
 pub fn find_typed(
     inputs: &Inputs,
     request: &PlanRequest,

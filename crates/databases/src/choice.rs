@@ -63,7 +63,7 @@ impl Known {
                 _ => return None,
             };
             let is_compressed = COMPRESSED.iter().any(|ending| input.name.ends_with(ending))
-                || request.form == InputForm::Parquet;
+                || matches!(request.form, InputForm::Parquet | InputForm::Avro);
             Some(if is_compressed { bytes.saturating_mul(TEXT_OF_COMPRESSED) } else { bytes })
         };
         let bytes = match &request.stream {

@@ -13,7 +13,7 @@ use coload_input::{Raw, TextInput, Waiting};
 use coload_types::Result;
 use files::{BatchAt, IndexedFile, index_file};
 use reading::ArrowReading;
-use stream::StreamSource;
+use stream::Reader;
 
 use crate::account::Account;
 use crate::format::{Format, InputBounds, Leg, Position};
@@ -21,7 +21,7 @@ use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::text::open_once;
-use crate::typed::{Asked, Block, Chunks, Cutting, cutting};
+use crate::typed::{Asked, Block, Chunks, Cutting, StreamSource, cutting};
 
 pub use look::look_at_arrow;
 
@@ -30,7 +30,7 @@ pub enum Arrow {
     /// Files of known length, cut beforehand.
     Files(Files),
     /// Batches that come in order; and how many inputs there are, and their stored bytes.
-    Stream(Box<StreamSource>, StreamInputs),
+    Stream(Box<StreamSource<Reader>>, StreamInputs),
 }
 
 /// Files, looked at.
@@ -67,19 +67,20 @@ impl Format for Arrow {
         let inputs = asked.request.inputs.clone();
         let numbers = 0..inputs.len();
         let cutting = cutting(asked);
+        let reader = |held: &_| Reader::new(asked, held);
         let stream = if let Some(open) = asked.request.streams.clone() {
             let stream = move |number: usize| {
                 let name = inputs.name(number);
                 Waiting::Stream { name, reader: open(number) }
             };
-            StreamSource::new(numbers.map(stream), asked, cutting)
+            StreamSource::new(numbers.map(stream), asked, cutting, reader)
         } else if let Some(opened) = open_once(request, spool)? {
-            StreamSource::new([opened], asked, cutting)
+            StreamSource::new([opened], asked, cutting, reader)
         } else if let Some(files) = open_files(asked, cutting)? {
             return Ok(Arrow::Files(files));
         } else {
             let named = move |number: usize| Waiting::Named(inputs.at(number));
-            StreamSource::new(numbers.map(named), asked, cutting)
+            StreamSource::new(numbers.map(named), asked, cutting, reader)
         };
         let inputs = StreamInputs {
             bytes: asked.request.inputs.iter().filter_map(|input| input.bytes()).sum(),

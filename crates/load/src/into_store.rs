@@ -152,7 +152,7 @@ pub fn write_once<'a>(
 
 /// Refuses to tell records of what can be read only once, and is not kept.
 fn check_read_again(request: &LoadRequest) -> Result<()> {
-    let is_kept = matches!(request.form, InputForm::Text | InputForm::Arrow);
+    let is_kept = matches!(request.form, InputForm::Text | InputForm::Arrow | InputForm::Avro);
     let once = request.inputs.read_once().filter(|_| !is_kept || request.streams.is_some());
     match once {
         Some(input) if request.on_conflict == OnConflict::Reject => Err(Error::Invalid(format!(

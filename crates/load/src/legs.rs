@@ -23,6 +23,7 @@ use coload_types::{DataType, Error, Result, Value};
 use coload_wire::ColumnFrom;
 
 use crate::arrow_ipc::Arrow;
+use crate::avro_input::Avro;
 use crate::format::Format;
 use crate::grain::Grain;
 use crate::load::Load;
@@ -182,6 +183,7 @@ pub fn run_once(
         InputForm::Text => run_once_of::<Text>(load, target, way),
         InputForm::Arrow => run_once_of::<Arrow>(load, target, way),
         InputForm::Parquet => run_once_of::<Parquet>(load, target, way),
+        InputForm::Avro => run_once_of::<Avro>(load, target, way),
         InputForm::Rows => run_once_of::<SourceRows>(load, target, way),
     }
 }
@@ -212,6 +214,7 @@ pub fn run_legs<'a>(
         InputForm::Text => run_legs_of::<Text>(load, dir, pass),
         InputForm::Arrow => run_legs_of::<Arrow>(load, dir, pass),
         InputForm::Parquet => run_legs_of::<Parquet>(load, dir, pass),
+        InputForm::Avro => run_legs_of::<Avro>(load, dir, pass),
         InputForm::Rows => run_legs_of::<SourceRows>(load, dir, pass),
     }
 }

@@ -11,6 +11,7 @@ mod account;
 mod arrivals;
 mod arrow_ipc;
 mod arrow_rows;
+mod avro_input;
 mod checks;
 mod derive;
 mod file_report;
@@ -58,6 +59,7 @@ mod workers;
 
 pub use arrow_ipc::look_at_arrow;
 pub use arrow_rows::{ArrowRows, Batches};
+pub use avro_input::look_at_avro;
 pub use coload_link::{ClientTls, WireCompression};
 pub use derive::check_partition;
 pub use file_report::{FileCounts, FileReport, FileReports};

@@ -28,6 +28,8 @@ pub enum InputForm {
     Arrow,
     /// Files of Parquet.
     Parquet,
+    /// Files or streams of Avro.
+    Avro,
     /// Rows that somebody else reads: of a database, or of batches of Arrow in memory.
     Rows,
 }
@@ -150,7 +152,7 @@ impl LoadRequest {
             // Of a sheet it is ours.
             InputForm::Text if self.inputs.first().is_some_and(|first| first.is_sheet()) => None,
             InputForm::Text => Some(&self.dialect),
-            InputForm::Arrow | InputForm::Parquet | InputForm::Rows => None,
+            InputForm::Arrow | InputForm::Parquet | InputForm::Avro | InputForm::Rows => None,
         }
     }
 

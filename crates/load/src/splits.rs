@@ -326,9 +326,11 @@ fn split_input(
                 push(SplitPart::Bytes(range.clone()), range.end - range.start);
             }
         }
-        InputForm::Text | InputForm::Parquet | InputForm::Arrow | InputForm::Rows => {
-            push(SplitPart::Whole, bytes)
-        }
+        InputForm::Text
+        | InputForm::Parquet
+        | InputForm::Avro
+        | InputForm::Arrow
+        | InputForm::Rows => push(SplitPart::Whole, bytes),
     }
     Ok(())
 }

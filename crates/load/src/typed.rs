@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   batch of Arrow          \  rows of its columns, checked -> values of the table's columns, or codes -> fragment
-//!   row group of Parquet    /                               -> rejects
+//!   row group of Parquet    |                               -> rejects
+//!   block of Avro           /
 //! ```
 //!
 //! What is here knows rows, columns and bytes; where they come from is a matter of their format.
@@ -14,14 +15,18 @@ mod dictionary;
 mod input;
 mod look;
 mod parser;
+mod stream;
 mod worker;
 
-pub use chunks::{Block, Chunks, Cutting, Rows, part_of};
+pub use chunks::{Block, Chunks, Cutting, Rows};
 pub use column::ColumnRows;
 pub use dictionary::{Column, Dictionary};
 pub use input::{Asked, BATCH_SHARE, FileBody, batch_bytes_max, fields_of_columns, read_at};
 pub use look::{TypedField, TypedInput, TypedKind};
 pub use parser::{RowsDone, RowsRead, TypedParser};
+pub use stream::{
+    BlockReader, Held, HeldBlock, Step, StreamChunks, StreamRows, StreamSource, StreamTurn,
+};
 pub use worker::{Gate, TypedWorker};
 
 use std::ops::Range;

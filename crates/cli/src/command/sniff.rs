@@ -131,7 +131,7 @@ fn all_flags(args: &SniffArgs, found: &Found) -> String {
             command_line(&given.chain(sheet_flags(&sniffed.dialect)).collect::<Vec<_>>())
         }
         InputForm::Text => command_line(&flags(&sniffed.dialect)),
-        InputForm::Arrow | InputForm::Parquet | InputForm::Rows => String::new(),
+        InputForm::Arrow | InputForm::Parquet | InputForm::Avro | InputForm::Rows => String::new(),
     };
     if let Some(mapping) = &args.dialect.mapping {
         let _ = write!(flags, " --mapping={}", shell_word(&mapping.text));
@@ -162,6 +162,7 @@ fn json_text(args: &SniffArgs, found: &Found) -> String {
             InputForm::Text => "text",
             InputForm::Arrow => "arrow",
             InputForm::Parquet => "parquet",
+            InputForm::Avro => "avro",
             InputForm::Rows => "rows",
         },
         "dialect": dialect_json((*form == InputForm::Text && !is_sheet).then_some(&sniffed.dialect)),

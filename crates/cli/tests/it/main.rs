@@ -5,6 +5,7 @@
 mod load_and_query;
 
 mod answers;
+mod avro;
 mod bad_input;
 mod drivers;
 mod exported;

@@ -11,6 +11,7 @@ mod drivers;
 mod exported_tables;
 
 mod arrow;
+mod avro;
 mod checks;
 mod commands;
 mod conflicts;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use coload_object_server::{Fault, ObjectServer};
 
+use crate::drivers::{passes, python};
 use crate::support::{Run, Sandbox};
 
 /// A table in several files, and a server that has them too.
@@ -94,6 +95,26 @@ fn all_formats_are_loaded_from_objects() {
     }
     let sniffed = setup.run(&["sniff", "s3://bucket/f0.parquet"]).ok();
     assert!(sniffed.out.contains("id BIGINT"), "{}", sniffed.out);
+}
+
+/// Blocks of objects are found as these come, and are the rows of the same files.
+#[test]
+fn avro_comes_as_a_stream_of_blocks() {
+    let setup = Setup::new();
+    let mut written = python("avro_files.py");
+    passes(written.arg("write").arg(setup.sandbox.path(".")));
+    for name in ["null", "snappy"] {
+        let file = format!("{name}.avro");
+        setup.server.put(&format!("bucket/{file}"), fs::read(setup.sandbox.path(&file)).unwrap());
+        setup.load(&file, &format!("{name}_file"), &["--threads", "1"]).ok();
+        setup.load(&format!("s3://bucket/{file}"), name, &["--threads", "2"]).ok();
+        assert!(setup.exported(name) == setup.exported(&format!("{name}_file")), "{name}");
+    }
+    setup.load("s3://bucket/*.avro", "both", &[]).ok();
+    assert_eq!(
+        setup.exported("both").lines().count(),
+        setup.exported("null").lines().count() * 2 - 1
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reads the chunks of Arrow with the types of a leg.
 
 use std::ops::Range;
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
 use coload_arrow::{Batch, BatchLayout, Body, Buffers, Encoding, Fault, SliceValues, read_slice};
 use coload_threads::{Step, StepClock};
@@ -10,14 +10,14 @@ use coload_types::{Error, Result};
 use super::cache::Dictionaries;
 use super::files::batch_at;
 use super::input::{FieldsRead, fault};
-use super::stream::{StreamRows, StreamTurn};
+use super::stream::StreamBatch;
 use super::{Arrow, Files};
 use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Taken, Tick, Turn, WorkAhead};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
 use crate::typed::{
-    Asked, Column, Dictionary, FileBody, Gate, RowsRead, TypedParser, TypedWorker, add_rows,
-    add_span, batch_bytes_max, parser_of, plan_of,
+    Asked, Column, Dictionary, FileBody, Gate, RowsRead, StreamRows, StreamTurn, TypedParser,
+    TypedWorker, add_rows, add_span, batch_bytes_max, parser_of, plan_of,
 };
 
 /// Reads the chunks of a leg.
@@ -28,7 +28,7 @@ pub struct ArrowReading<'a> {
     dictionaries: Dictionaries,
     gate: Arc<Gate>,
     /// Chunks of a stream that may have to be read, or read again.
-    taken: Taken<Vec<StreamRows>>,
+    taken: Taken<Vec<StreamRows<StreamBatch>>>,
 }
 
 /// Rows to be read, wherever their batch is.
@@ -105,13 +105,13 @@ impl<'a> ArrowReading<'a> {
     /// Reads a chunk of a stream.
     fn parse_stream(
         &self,
-        chunk: &[StreamRows],
+        chunk: &[StreamRows<StreamBatch>],
         read: Read<'_, Self>,
         clock: &StepClock,
         tick: &Tick<'_>,
     ) -> Result<Vec<PieceSpan>> {
         let mut spans = Vec::new();
-        for StreamRows { batch, rows, span } in chunk {
+        for StreamRows { block: batch, rows, span } in chunk {
             let piece = Piece {
                 file: batch.file,
                 start: batch.start,
@@ -239,7 +239,7 @@ impl Reading for ArrowReading<'_> {
         };
         let mut numbered = 0;
         let turn = stream.turn(|chunk| {
-            let fields = chunk.rows.first().map(|rows| Arc::clone(&rows.batch.fields));
+            let fields = chunk.rows.first().map(|rows| Arc::clone(&rows.block.fields));
             numbered = number(&chunk.arrival, &mut || self.plan_of(fields.as_deref()))?;
             self.taken.keep(numbered, Arc::new(chunk.rows));
             Ok(())
@@ -270,15 +270,5 @@ impl Reading for ArrowReading<'_> {
             Arrow::Files(_) => None,
             Arrow::Stream(stream, _) => Some(&**stream),
         }
-    }
-}
-
-impl WorkAhead for super::stream::StreamSource {
-    fn run(&self, ended: &AtomicBool) {
-        self.queue().run_ahead(ended);
-    }
-
-    fn wake(&self) {
-        self.queue().wake();
     }
 }

@@ -111,6 +111,7 @@ impl InputForm {
             InputForm::Text => None,
             InputForm::Arrow => Some("Arrow"),
             InputForm::Parquet => Some("Parquet"),
+            InputForm::Avro => Some("Avro"),
             InputForm::Rows => Some("rows of a database or a program"),
         }
     }

@@ -24,6 +24,8 @@ pub enum TypedKind {
     ArrowStream,
     /// A file of Parquet.
     Parquet,
+    /// A file of Avro, or a stream of one.
+    Avro,
     /// Rows of a table or a query of an engine of this name.
     Rows(&'static str),
 }
@@ -34,6 +36,7 @@ impl TypedKind {
         match self {
             TypedKind::ArrowFile | TypedKind::ArrowStream => InputForm::Arrow,
             TypedKind::Parquet => InputForm::Parquet,
+            TypedKind::Avro => InputForm::Avro,
             TypedKind::Rows(_) => InputForm::Rows,
         }
     }
@@ -44,6 +47,7 @@ impl TypedKind {
             TypedKind::ArrowFile => "Arrow IPC (file)",
             TypedKind::ArrowStream => "Arrow IPC (stream)",
             TypedKind::Parquet => "Parquet",
+            TypedKind::Avro => "Avro",
             TypedKind::Rows(engine) => engine,
         }
     }

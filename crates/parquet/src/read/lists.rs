@@ -7,9 +7,8 @@
 //!   rows              ["a", null]  []  ["b"]
 //! ```
 //!
-//! Numbers, also decimals, are written with all of their digits, truths as such; texts, dates, times, UUIDs and bytes as strings, bytes
-//! in hexadecimal digits; floats that are no numbers, which JSON has not, as the strings `NaN`, `Infinity`, `-Infinity`. A map is an object,
-//! whose keys are strings, in its order; a key that is there twice comes twice.
+//! Values are written as [`write_json`] has them. A map is an object, whose keys are strings, in its order; a key that is there twice
+//! comes twice.
 //!
 //! Invariant: levels of all leaves must tell the same lists. Memory: entries and values of the rows, and their texts, at most
 //! `bytes_max` each.
@@ -19,7 +18,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_arrow::{Bits, Fault, Result, Scalar, Slice, SliceValues, Strings, write_scalar};
+use coload_arrow::{
+    Bits, Fault, Result, Slice, SliceValues, Strings, write_json, write_json_string,
+};
 
 use super::bytes::{cut_off, split_sized};
 use super::head::Encoding;
@@ -349,7 +350,7 @@ impl Assembly<'_> {
         self.write(key)?;
         if self.out.get(start) != Some(&b'"') {
             let key = self.out.split_off(start);
-            write_string(&key, &mut self.out);
+            write_json_string(&key, &mut self.out);
         }
         self.out.extend_from_slice(b": ");
         match rest.first().filter(|_| has_values) {
@@ -378,56 +379,4 @@ impl Assembly<'_> {
         write_json(value, &mut self.out);
         Ok(())
     }
-}
-
-/// Writes a value as JSON.
-fn write_json(value: Scalar<'_>, out: &mut Vec<u8>) {
-    match value {
-        Scalar::Bool(_) | Scalar::Number(..) | Scalar::Long(..) => write_scalar(value, out),
-        Scalar::Single(float) if float.is_finite() => write_scalar(value, out),
-        Scalar::Double(float) if float.is_finite() => write_scalar(value, out),
-        Scalar::Single(float) => write_no_number(f64::from(float), out),
-        Scalar::Double(float) => write_no_number(float, out),
-        Scalar::Text(text) => write_string(text, out),
-        Scalar::Bytes(bytes) => {
-            const DIGITS: &[u8; 16] = b"0123456789abcdef";
-            out.push(b'"');
-            out.extend(
-                bytes
-                    .iter()
-                    .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]),
-            );
-            out.push(b'"');
-        }
-        other => {
-            out.push(b'"');
-            write_scalar(other, out);
-            out.push(b'"');
-        }
-    }
-}
-
-fn write_no_number(float: f64, out: &mut Vec<u8>) {
-    out.extend_from_slice(match (float.is_nan(), float > 0.0) {
-        (true, _) => b"\"NaN\"",
-        (false, true) => b"\"Infinity\"",
-        (false, false) => b"\"-Infinity\"",
-    });
-}
-
-/// Writes a string. Bytes that are not UTF-8 stay what they are: who takes the text tells them.
-pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for byte in text {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..=0x1f => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            byte => out.push(*byte),
-        }
-    }
-    out.push(b'"');
 }

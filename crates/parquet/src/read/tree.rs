@@ -211,6 +211,6 @@ impl Making {
 /// A name as a key of JSON.
 fn json_name(name: &str) -> String {
     let mut out = Vec::new();
-    super::lists::write_string(name.as_bytes(), &mut out);
+    coload_arrow::write_json_string(name.as_bytes(), &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -34,6 +34,8 @@ pub enum ReadAs {
     Parquet,
     /// Arrow IPC.
     Arrow,
+    /// Avro.
+    Avro,
     /// A sheet of a book.
     Sheet,
 }
@@ -59,7 +61,7 @@ pub enum OptionValue {
 }
 
 /// Functions that read inputs, and what they take them for.
-const FUNCTIONS: [(&str, ReadAs); 11] = [
+const FUNCTIONS: [(&str, ReadAs); 12] = [
     ("read_file", ReadAs::Any),
     ("read_csv", ReadAs::Text),
     ("read_csv_auto", ReadAs::Text),
@@ -70,6 +72,7 @@ const FUNCTIONS: [(&str, ReadAs); 11] = [
     ("read_parquet", ReadAs::Parquet),
     ("parquet_scan", ReadAs::Parquet),
     ("read_arrow", ReadAs::Arrow),
+    ("read_avro", ReadAs::Avro),
     ("read_xlsx", ReadAs::Sheet),
 ];
 

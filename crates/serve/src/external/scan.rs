@@ -132,6 +132,7 @@ impl DisplayAs for ExternalScanExec {
             InputForm::Text => "text",
             InputForm::Arrow => "arrow",
             InputForm::Parquet => "parquet",
+            InputForm::Avro => "avro",
             InputForm::Rows => "rows",
         };
         let mut parts = vec![

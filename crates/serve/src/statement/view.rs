@@ -279,10 +279,11 @@ impl External {
             Some("ndjson" | "jsonl") => "read_ndjson",
             Some("parquet") => "read_parquet",
             Some("arrow") => "read_arrow",
+            Some("avro") => "read_avro",
             Some("xlsx") => "read_xlsx",
             Some(other) => {
                 return Err(Error::Invalid(format!(
-                    "STORED AS {other}: there is CSV, JSON, NDJSON, PARQUET, ARROW and XLSX; without it, it is found out"
+                    "STORED AS {other}: there is CSV, JSON, NDJSON, PARQUET, ARROW, AVRO and XLSX; without it, it is found out"
                 )));
             }
         };

@@ -1,23 +1,17 @@
 //! Messages out of blocks of bytes, and chunks of their batches.
 
-use std::collections::VecDeque;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use coload_arrow::{Batch, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix};
-use coload_input::{Block, Taken, TextQueue};
 use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
 
-use super::{Held, Known, StreamBatch, StreamChunk, StreamRows};
+use super::{Known, StreamBatch};
 use crate::arrow_ipc::cache::read_dictionary;
 use crate::arrow_ipc::input::{FieldsRead, fault};
-use crate::format::Arrival;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
-use crate::typed::{Asked, Cutting, Dictionary, batch_bytes_max, part_of};
+use crate::typed::{Asked, BlockReader, Dictionary, Held, Step, StreamChunks, batch_bytes_max};
 
 /// Bytes of the magic of a file, padded.
 const MAGIC_BYTES: usize = 8;
@@ -26,7 +20,6 @@ const MAGIC_BYTES: usize = 8;
 pub struct Reader {
     request: LoadRequest,
     resources: Resources,
-    cutting: Cutting,
     /// The input that is read, and where its next message starts.
     file: usize,
     at: u64,
@@ -38,15 +31,6 @@ pub struct Reader {
     dictionaries: Arc<Known>,
     /// Where the batches so far end in the account.
     covered: u64,
-    /// Rows of a chunk that is not full.
-    open: Vec<StreamRows>,
-    open_weight: u64,
-    /// Chunks that are full.
-    ready: VecDeque<StreamChunk>,
-    source_bytes: Vec<(usize, u64)>,
-    ends: Vec<(usize, u64)>,
-    /// Bytes to be handed out still.
-    left: u64,
     held: Arc<AtomicUsize>,
 }
 
@@ -66,23 +50,39 @@ enum State {
     Behind,
 }
 
-/// What could be done with what is there.
-enum Step {
-    Done,
-    /// More bytes are needed.
-    More,
-    /// The input has ended.
-    Ended,
-}
+impl BlockReader for Reader {
+    type Block = StreamBatch;
 
-/// What comes of asking for a chunk.
-pub enum Next {
-    /// The next chunk.
-    Chunk(StreamChunk),
-    /// More bytes are needed, and on their way.
-    Wait,
-    /// Nothing comes, ever.
-    End,
+    fn step(&mut self, chunks: &mut StreamChunks<StreamBatch>) -> Result<Step> {
+        let at = self.at;
+        self.go_on(chunks).map_err(|error| fault(self.asked(), self.file, at, error))
+    }
+
+    fn push(&mut self, text: &[u8], is_last: bool) {
+        self.ended = is_last;
+        match &mut self.state {
+            State::Body { body, bytes, .. } => {
+                let taken = text.len().min(*bytes - body.len());
+                body.extend_from_slice(&text[..taken]);
+                self.rest.extend_from_slice(&text[taken..]);
+            }
+            _ => self.rest.extend_from_slice(text),
+        }
+    }
+
+    fn has_ended(&mut self) {
+        self.ended = true;
+    }
+
+    fn next_input(&mut self) -> u64 {
+        let covered = self.covered;
+        self.file += 1;
+        (self.at, self.covered, self.ended) = (0, 0, false);
+        (self.state, self.fields) = (State::Start, None);
+        self.rest.clear();
+        self.dictionaries = Arc::default();
+        covered
+    }
 }
 
 impl Reader {
@@ -90,12 +90,11 @@ impl Reader {
         Asked { request: &self.request, resources: &self.resources }
     }
 
-    /// Nothing is read yet; what chunks hold is counted in `held`.
-    pub fn new(asked: Asked<'_>, cutting: Cutting, held: &Arc<AtomicUsize>) -> Self {
+    /// Nothing is read yet; what batches hold is counted in `held`.
+    pub fn new(asked: Asked<'_>, held: &Arc<AtomicUsize>) -> Self {
         Reader {
             request: asked.request.clone(),
             resources: asked.resources.clone(),
-            cutting,
             file: 0,
             at: 0,
             rest: Vec::new(),
@@ -104,96 +103,8 @@ impl Reader {
             fields: None,
             dictionaries: Arc::default(),
             covered: 0,
-            open: Vec::new(),
-            open_weight: 0,
-            ready: VecDeque::new(),
-            source_bytes: Vec::new(),
-            ends: Vec::new(),
-            left: cutting.sample_bytes,
             held: Arc::clone(held),
         }
-    }
-
-    /// Bytes of batches whose chunk is not full.
-    pub fn open_bytes(&self) -> usize {
-        self.open.iter().map(|rows| rows.batch.body.capacity()).sum()
-    }
-
-    /// Whether a chunk is there.
-    pub fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    /// Takes a chunk back, which comes first.
-    pub fn give_back(&mut self, rows: Vec<StreamRows>) {
-        self.ready.push_front(StreamChunk { rows, arrival: Arrival::default() });
-    }
-
-    /// What came since the last chunk. Inputs begin at their first byte: nothing is to be told of that.
-    pub fn take_arrival(&mut self) -> Arrival {
-        Arrival {
-            begins: Vec::new(),
-            source_bytes: std::mem::take(&mut self.source_bytes),
-            ends: std::mem::take(&mut self.ends),
-        }
-    }
-
-    /// The next chunk, as far as its bytes are there.
-    ///
-    /// # Errors
-    /// `Input` when an input is damaged, `Unavailable` when it cannot be read, `Limit` when a batch is too large.
-    pub fn next(&mut self, queue: &TextQueue) -> Result<Next> {
-        loop {
-            if let Some(chunk) = self.ready.pop_front() {
-                return Ok(Next::Chunk(chunk));
-            }
-            if self.file == self.request.inputs.len() || self.left == 0 {
-                return match self.open.is_empty() {
-                    true => Ok(Next::End),
-                    false => {
-                        self.close_chunk();
-                        continue;
-                    }
-                };
-            }
-            let at = self.at;
-            match self.step().map_err(|error| fault(self.asked(), self.file, at, error))? {
-                Step::Done => {}
-                Step::Ended => self.next_file(),
-                Step::More => match queue.take()? {
-                    Taken::Block(block) => queue.recycle(self.push(block)),
-                    Taken::Wait => return Ok(Next::Wait),
-                    Taken::End => self.ended = true,
-                },
-            }
-        }
-    }
-
-    /// Takes the bytes of a block, and gives the block back.
-    fn push(&mut self, block: Block) -> Block {
-        self.ended = block.last;
-        match &mut self.state {
-            State::Body { body, bytes, .. } => {
-                let taken = block.text.len().min(*bytes - body.len());
-                body.extend_from_slice(&block.text[..taken]);
-                self.rest.extend_from_slice(&block.text[taken..]);
-            }
-            _ => self.rest.extend_from_slice(&block.text),
-        }
-        match self.source_bytes.last_mut() {
-            Some((file, bytes)) if *file == block.file => *bytes += block.source_bytes,
-            _ => self.source_bytes.push((block.file, block.source_bytes)),
-        }
-        block
-    }
-
-    fn next_file(&mut self) {
-        self.ends.push((self.file, self.covered));
-        self.file += 1;
-        (self.at, self.covered, self.ended) = (0, 0, false);
-        (self.state, self.fields) = (State::Start, None);
-        self.rest.clear();
-        self.dictionaries = Arc::default();
     }
 
     /// Whether so many bytes are there; fewer are an error where the input has ended.
@@ -208,7 +119,10 @@ impl Reader {
     }
 
     /// Does what can be done with what is there.
-    fn step(&mut self) -> std::result::Result<Step, Fault> {
+    fn go_on(
+        &mut self,
+        chunks: &mut StreamChunks<StreamBatch>,
+    ) -> std::result::Result<Step, Fault> {
         match std::mem::replace(&mut self.state, State::Behind) {
             State::Start => {
                 if self.rest.len() < MAGIC_BYTES && !self.ended {
@@ -249,7 +163,7 @@ impl Reader {
                 self.state = State::Message { is_file };
                 let start = self.at;
                 self.at += head_bytes + bytes as u64;
-                self.take(message, body, start)?;
+                self.take(message, (body, start), chunks)?;
                 Ok(Step::Done)
             }
             State::Footer => {
@@ -321,8 +235,8 @@ impl Reader {
     fn take(
         &mut self,
         message: Message,
-        body: Vec<u8>,
-        start: u64,
+        (body, start): (Vec<u8>, u64),
+        chunks: &mut StreamChunks<StreamBatch>,
     ) -> std::result::Result<(), Fault> {
         match (message, &self.fields) {
             (Message::Schema(schema), None) => {
@@ -357,7 +271,7 @@ impl Reader {
             }
             (Message::Batch(batch), Some(fields)) => {
                 let fields = Arc::clone(fields);
-                self.take_batch(fields, batch, body, start)?;
+                self.take_batch(fields, batch, (body, start), chunks)?;
             }
         }
         Ok(())
@@ -377,8 +291,8 @@ impl Reader {
         &mut self,
         fields: Arc<FieldsRead>,
         batch: Batch,
-        body: Vec<u8>,
-        start: u64,
+        (body, start): (Vec<u8>, u64),
+        chunks: &mut StreamChunks<StreamBatch>,
     ) -> std::result::Result<(), Fault> {
         let bytes_max = batch_bytes_max(self.asked());
         let is_compressed = batch.codec.is_some();
@@ -386,55 +300,20 @@ impl Reader {
         if bytes > bytes_max {
             return Err(Fault::TooLarge(bytes));
         }
-        let keys = batch.rows.saturating_mul(self.key_bytes(&fields));
-        let weight = self.cutting.weight(batch.rows, bytes.saturating_add(keys));
+        let rows = batch.rows;
+        let keys = rows.saturating_mul(self.key_bytes(&fields));
         let span = self.covered..self.at;
         self.covered = self.at;
-        self.left = self.left.saturating_sub(weight);
-        let held = Held { bytes: body.capacity(), of: Arc::clone(&self.held) };
-        self.held.fetch_add(held.bytes, Ordering::AcqRel);
-        let rows = batch.rows;
-        let batch = Arc::new(StreamBatch {
+        let block = StreamBatch {
             file: self.file,
             start,
             fields,
             dictionaries: Arc::clone(&self.dictionaries),
             batch,
+            _held: Held::new(body.capacity(), &self.held),
             body,
-            span,
-            _held: held,
-        });
-        let chunks = self.cutting.chunks_of(weight, rows, is_compressed);
-        if chunks > 1 || self.open_weight.saturating_add(weight) > self.cutting.chunk_bytes {
-            self.close_chunk();
-        }
-        for part in 0..chunks {
-            let cut = part_of(part, chunks, rows, is_compressed, batch.span.clone());
-            self.open.extend(cut.map(|(rows, span)| StreamRows {
-                batch: Arc::clone(&batch),
-                rows,
-                span,
-            }));
-            if chunks > 1 {
-                self.push_chunk();
-            }
-        }
-        self.open_weight = if chunks > 1 { 0 } else { self.open_weight + weight };
+        };
+        chunks.add(block, (rows, bytes.saturating_add(keys)), is_compressed, span);
         Ok(())
-    }
-
-    /// Ends a chunk that has rows.
-    fn close_chunk(&mut self) {
-        if !self.open.is_empty() {
-            self.push_chunk();
-        }
-        self.open_weight = 0;
-    }
-
-    /// Ends a chunk, be it one without rows.
-    fn push_chunk(&mut self) {
-        let rows = std::mem::take(&mut self.open);
-        let arrival = self.take_arrival();
-        self.ready.push_back(StreamChunk { rows, arrival });
     }
 }
