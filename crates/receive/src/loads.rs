@@ -21,7 +21,7 @@ use coload_wire::{
     Work,
 };
 use futures::Stream;
-use identity::{Identity, key_of};
+use identity::{Identity, key_of, target_of};
 use tonic::Status;
 
 use crate::active::Active;
@@ -171,14 +171,6 @@ enum Opened {
     Load(Box<Active>),
     /// It is published: what its client is told.
     Published(Message),
-}
-
-fn target_of(description: &LoadDescription) -> LoadTarget {
-    LoadTarget {
-        name: description.table.clone(),
-        schema: description.schema.clone(),
-        mode: description.mode,
-    }
 }
 
 impl Inner {

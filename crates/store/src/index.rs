@@ -19,9 +19,11 @@ mod build;
 mod change;
 mod complete;
 mod file;
+mod lazy;
 mod unique;
 
 pub(crate) use build::verify_index;
 pub(crate) use change::{create_index, drop_index, with_names};
 pub(crate) use complete::{Built, Checking, complete};
 pub use file::{IndexKey, IndexTree, SegmentIndex, Within};
+pub(crate) use lazy::LazyIndex;

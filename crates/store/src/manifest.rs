@@ -11,6 +11,7 @@ mod column_codec;
 mod index_codec;
 #[cfg(test)]
 mod tests;
+mod view_codec;
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::index::IndexTree;
 use crate::load_record::{LoadId, LoadRecord};
 use crate::older_loads::OlderLoads;
 
-pub(crate) use codec::check_view;
+pub(crate) use view_codec::check_view;
 
 /// Longest name of a table, in bytes.
 pub const TABLE_NAME_BYTES_MAX: usize = 255;

@@ -26,10 +26,10 @@ use coload_page::{
 };
 use coload_space::Mapped;
 use coload_types::bytes::checksum;
-use coload_types::{DataType, Dictionary, Error, Physical, Plain, Result, Strings, Value, Values};
+use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Value, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
-use crate::index::{IndexTree, SegmentIndex};
+use crate::index::LazyIndex;
 use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
 
@@ -46,18 +46,8 @@ pub struct SegmentFile {
     stored: Option<View>,
     tree: OnceLock<Tree>,
     /// Trees of the indexes of its table, opened when they are asked first.
-    indexes: Vec<LazyIndex>,
+    pub(crate) indexes: Vec<LazyIndex>,
     held: Share,
-}
-
-/// The tree of an index of a segment.
-#[derive(Debug)]
-struct LazyIndex {
-    tree: IndexTree,
-    path: PathBuf,
-    /// Its first columns by whose values rows are found.
-    asked: usize,
-    open: OnceLock<SegmentIndex>,
 }
 
 /// The columns of a table that have changed since its segment was written.
@@ -207,45 +197,6 @@ impl SegmentFile {
         let columns = stored.iter().map(|_| OnceLock::new()).collect();
         let view = View { stored, shapes, parts };
         Ok(SegmentFile { columns, stored: Some(view), ..self })
-    }
-
-    /// The same with the trees of indexes, which lie beside it.
-    pub(crate) fn with_indexes(self, trees: &[IndexTree], schema: &Schema) -> Self {
-        let is_float = |column: &usize| {
-            let data_type = schema.columns().get(*column).map(|column| column.data_type);
-            // Several floats are equal that are stored as others.
-            matches!(data_type, None | Some(DataType::Real | DataType::Double))
-        };
-        let lazy = |tree: &IndexTree| LazyIndex {
-            tree: tree.clone(),
-            path: self.path.with_file_name(&tree.part.file),
-            asked: tree.columns.iter().take_while(|column| !is_float(column)).count(),
-            open: OnceLock::new(),
-        };
-        SegmentFile { indexes: trees.iter().map(lazy).collect(), ..self }
-    }
-
-    /// Whether these are the trees of indexes that it has.
-    pub(crate) fn has_indexes(&self, trees: &[IndexTree]) -> bool {
-        self.indexes.iter().map(|index| &index.tree).eq(trees)
-    }
-
-    /// The columns of the table, of each index of which the segment has a tree, by whose values rows can be found.
-    pub fn indexed_columns(&self) -> impl Iterator<Item = &[usize]> {
-        self.indexes.iter().map(|index| &index.tree.columns[..index.asked])
-    }
-
-    /// The tree of an index, counted as [`Self::indexed_columns`] does; opens it the first time.
-    ///
-    /// # Errors
-    /// `Corrupt` when it is not what was written.
-    pub fn index(&self, number: usize) -> Result<&SegmentIndex> {
-        let lazy = &self.indexes[number];
-        if let Some(open) = lazy.open.get() {
-            return Ok(open);
-        }
-        let open = SegmentIndex::open(&lazy.path, &lazy.tree.part, self.rows())?;
-        Ok(lazy.open.get_or_init(|| open))
     }
 
     /// Where the columns of the table are, if they are not those of the file.

@@ -8,6 +8,7 @@ use coload_types::bytes::{ByteReader, Checksum, checksum, put_bytes, put_varint}
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{Error, Result};
 
+use crate::conflicts::{put_on_conflict, read_on_conflict};
 use crate::dialect::{put_dialect, read_dialect};
 use crate::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
 use crate::rows::RowSource;
@@ -22,10 +23,6 @@ const INPUTS_MAX: usize = 1 << 20;
 const SHORT_NAMES: u8 = 128;
 /// Flag of the mode: what happens to keys that are there stands behind the salt.
 const CONFLICTS: u8 = 64;
-/// What happens to keys that are there.
-const IGNORE: u8 = 1;
-const REPLACE: u8 = 2;
-const NEWEST: u8 = 3;
 /// Inputs whose names stand whole. A million names with their folders are longer than a message may be.
 const WHOLE_NAMES_MAX: usize = 1000;
 /// Bytes of a description that are hashed at once.
@@ -124,21 +121,6 @@ pub const PROGRAM_AT_SERVER: &str = "--where and --select: with --placement pipe
 pub const SHARE_AT_SERVER: &str = "--worker: with --placement pipe and seq the server parses, and it reads no splits of \
                                    inputs: take --placement adaptive, size, all or none";
 
-fn read_on_conflict(reader: &mut ByteReader<'_>, schema: &Schema) -> Result<OnConflict> {
-    Ok(match reader.u8()? {
-        IGNORE => OnConflict::Ignore,
-        REPLACE => OnConflict::Replace,
-        NEWEST => match reader.varint_u32()? as usize {
-            column if column < schema.len() => OnConflict::Newest(column),
-            column => {
-                let text = format!("the newest row by column {column} of {}", schema.len());
-                return Err(Error::Corrupt(text));
-            }
-        },
-        other => return Err(Error::Corrupt(format!("rule {other} for keys that are there"))),
-    })
-}
-
 /// Reads when a load began.
 pub(crate) fn read_began(reader: &mut ByteReader<'_>) -> Result<i64> {
     let time = reader.u64()? as i64;
@@ -194,15 +176,7 @@ impl LoadDescription {
             Work::Seq => 2,
         });
         out.extend(self.salt.to_le_bytes());
-        match self.on_conflict {
-            OnConflict::Error => {}
-            OnConflict::Ignore | OnConflict::Reject => out.push(IGNORE),
-            OnConflict::Replace | OnConflict::ReplaceOnce => out.push(REPLACE),
-            OnConflict::Newest(column) => {
-                out.push(NEWEST);
-                put_varint(out, column as u64);
-            }
-        }
+        put_on_conflict(out, self.on_conflict);
     }
 
     /// The id of this load, the `nth` of its kind; of a share that of its journal, whatever it reads.

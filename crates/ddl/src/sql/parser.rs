@@ -94,7 +94,8 @@ impl<'a> Parser<'a> {
     /// Takes a UNIQUE that stands where a column could; says whether there is one.
     fn table_unique(&mut self) -> Result<bool> {
         let is_named = self.is_word("CONSTRAINT") && self.is_word_at(self.next + 2, "UNIQUE");
-        if !is_named && !(self.is_word("UNIQUE") && self.next_is_symbol('(')) {
+        let is_there = is_named || self.is_word("UNIQUE") && self.next_is_symbol('(');
+        if !is_there {
             return Ok(false);
         }
         let name = match self.take_word("CONSTRAINT") {

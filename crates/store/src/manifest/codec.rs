@@ -19,6 +19,7 @@ use super::column_codec::{
     read_schema, read_stored, read_text, read_value,
 };
 use super::index_codec::{put_indexes, put_trees, read_indexes, read_trees};
+use super::view_codec::{put_views, read_views};
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
     TableEntry, VIEW_BYTES_MAX, ViewEntry, check_table_name,
@@ -52,8 +53,6 @@ const FORMAT_7: u16 = 7;
 const FORMAT_8: u16 = 8;
 /// The newest format.
 const NEWEST: u16 = FORMAT_8;
-/// Columns of a view.
-const VIEW_COLUMNS_MAX: usize = 4_096;
 const CHECKSUM_BYTES: usize = 8;
 /// Flag of a load in format 3: the table holds its rows.
 const IS_HELD: u8 = 1;
@@ -172,50 +171,6 @@ fn read_body(reader: &mut ByteReader<'_>, format: u16) -> Result<Manifest> {
     }
     let views = if format >= FORMAT_6 { read_views(reader)? } else { Vec::new() };
     Ok(Manifest { version, next_table_id, remember_days, tables, views })
-}
-
-/// name, count of columns, text.
-const VIEW_BYTES_MIN: usize = 3;
-
-fn put_views(out: &mut Vec<u8>, views: &[ViewEntry]) {
-    put_varint(out, views.len() as u64);
-    for view in views {
-        put_bytes(out, view.name.as_bytes());
-        put_varint(out, view.columns.len() as u64);
-        view.columns.iter().for_each(|column| put_bytes(out, column.as_bytes()));
-        put_bytes(out, view.sql.as_bytes());
-    }
-}
-
-fn read_views(reader: &mut ByteReader<'_>) -> Result<Vec<ViewEntry>> {
-    let count = reader.count(VIEW_BYTES_MIN)?;
-    let mut views = Vec::with_capacity(count);
-    for _ in 0..count {
-        let name = read_text(reader)?;
-        let columns = reader.count(1)?;
-        let columns = (0..columns).map(|_| read_text(reader)).collect::<Result<Vec<_>>>()?;
-        let view = ViewEntry { name, columns, sql: read_text(reader)? };
-        check_view(&view).map_err(|e| corrupt(e.to_string()))?;
-        views.push(view);
-    }
-    Ok(views)
-}
-
-/// Refuses a view that no manifest can hold.
-///
-/// # Errors
-/// `Invalid` for a name that no table can have, `Limit` for a long text.
-pub(crate) fn check_view(view: &ViewEntry) -> Result<()> {
-    check_table_name(&view.name)?;
-    if view.columns.len() > VIEW_COLUMNS_MAX || view.sql.len() > VIEW_BYTES_MAX {
-        return Err(Error::Limit(format!(
-            "view {} has {} columns and a text of {} bytes; {VIEW_COLUMNS_MAX} and {VIEW_BYTES_MAX} may be",
-            view.name,
-            view.columns.len(),
-            view.sql.len()
-        )));
-    }
-    Ok(())
 }
 
 /// Ids and names that must differ do.
