@@ -11,8 +11,8 @@ use arrow_flight::FlightData;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
 use coload_store::{
-    JournalEntry, KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget,
-    OnConflict, Store, merge_small_within,
+    JournalEntry, KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict,
+    Store, merge_small_within,
 };
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};

@@ -23,7 +23,7 @@ fn write_records(path: &Path, count: u64, salt: u64) {
         format!(
             "{},{},text {i}\n",
             r % (count / 2 + 1),
-            if r % 9 == 0 { String::new() } else { (r % 97).to_string() }
+            if r.is_multiple_of(9) { String::new() } else { (r % 97).to_string() }
         )
     };
     std::fs::write(path, (0..count).map(line).collect::<String>()).unwrap();
@@ -38,8 +38,11 @@ fn keyed(file: &Path, table: &str, on_conflict: OnConflict) -> Options {
     options
 }
 
+/// Rows by their keys.
+type Rows = BTreeMap<Value, (Option<Value>, Option<Value>)>;
+
 /// The rows that are not deleted, by their keys.
-fn live(store: &Store, table: &str) -> BTreeMap<Value, (Option<Value>, Option<Value>)> {
+fn live(store: &Store, table: &str) -> Rows {
     let snapshot = store.snapshot().unwrap();
     let mut rows = BTreeMap::new();
     let Some(entry) = snapshot.table(table) else { return rows };
@@ -62,11 +65,7 @@ fn live(store: &Store, table: &str) -> BTreeMap<Value, (Option<Value>, Option<Va
 }
 
 /// What two loads make of a store of this machine.
-fn expected(
-    folder: &Path,
-    files: [&Path; 2],
-    rule: OnConflict,
-) -> (BTreeMap<Value, (Option<Value>, Option<Value>)>, [Option<KeyCounts>; 2]) {
+fn expected(folder: &Path, files: [&Path; 2], rule: OnConflict) -> (Rows, [Option<KeyCounts>; 2]) {
     let store = Store::create_or_open(folder.join(format!("{rule:?}"))).unwrap();
     let counts = files.map(|file| load(&store, &keyed(file, "t", rule)).unwrap().keys);
     (live(&store, "t"), counts)

@@ -22,7 +22,7 @@ use super::index_codec::{put_indexes, put_trees, read_indexes, read_trees};
 use super::view_codec::{put_views, read_views};
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
-    TableEntry, VIEW_BYTES_MAX, ViewEntry, check_table_name,
+    TableEntry, check_table_name,
 };
 use crate::deleted::{DeletedEntry, FilePart, HERE_BYTES_MAX, Place, decode as decode_set, holds};
 use crate::directory::{

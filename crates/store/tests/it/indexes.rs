@@ -74,14 +74,16 @@ fn check_trees(store: &Store) {
                         .filter(|(key, _)| key[0].as_ref().is_some_and(within))
                         .flat_map(|(_, rows)| rows.clone())
                         .collect();
-                    let (low, high) = (IndexKey::of(&[low.clone()]), IndexKey::of(&[high.clone()]));
+                    let [low, high] =
+                        [low, high].map(|value| IndexKey::of(std::slice::from_ref(value)));
                     let entries = tree.entries_between(
                         &IndexKey::of(&[]),
                         Some((&low, Within::Excluded)),
                         Some((&high, Within::Included)),
                     );
                     let mut found = tree.rows(entries.unwrap()).unwrap();
-                    (wanted.sort_unstable(), found.sort_unstable());
+                    wanted.sort_unstable();
+                    found.sort_unstable();
                     assert_eq!(found, wanted);
                 }
             }
