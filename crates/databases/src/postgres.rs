@@ -28,6 +28,14 @@ use binary_rows::BinaryRows;
 use connect::Server;
 use text_rows::TextRows;
 
+/// Whether COPY FREEZE is to be had, and finds the row that is refused. Errors of foreign keys and triggers do not say which it
+/// was, a transaction that keeps its snapshot has none of it, and servers that speak as PostgreSQL does may not know it.
+const MAY_FREEZE_SQL: &str = "\
+SELECT (relkind = 'r' AND NOT relhastriggers
+        AND current_setting('default_transaction_isolation') IN ('read committed', 'read uncommitted')
+        AND version() ~ '^PostgreSQL [0-9.]+ ')::text
+FROM pg_class WHERE oid = to_regclass($1)";
+
 /// A PostgreSQL server, and who we are to it.
 #[derive(Debug)]
 pub struct Postgres {
@@ -177,9 +185,7 @@ impl Engine for Postgres {
     }
 
     fn may_freeze(&self, on: &mut dyn Connection, table: &TableName) -> Result<bool> {
-        // Errors of foreign keys and triggers do not say which row it was, and a savepoint to find it by is none of FREEZE.
-        let sql = "SELECT (relkind = 'r' AND NOT relhastriggers)::text FROM pg_class WHERE oid = to_regclass($1)";
-        let told = on.ask(sql, &[&self.quotes().table(table)])?;
+        let told = on.ask(MAY_FREEZE_SQL, &[&self.quotes().table(table)])?;
         Ok(told.into_iter().flatten().flatten().next().as_deref() == Some("true"))
     }
 
