@@ -123,6 +123,8 @@ def parse_arguments():
     decompression.add_argument("data", nargs="?", default="lineitem-sf1")
     export = command("export", run_export, 3, "a table and parts of it as CSV and Parquet, against DuckDB")
     export.add_argument("data", nargs="?", default="lineitem-sf1")
+    in_place = command("in-place", run_in_place, 5, "statements over files where they are, against DuckDB")
+    in_place.add_argument("data", nargs="?", default="lineitem-sf1")
     ingest = command("ingest", run_ingest, 7, "an Arrow table into a server by ADBC, beside DuckDB and coload load")
     ingest.add_argument("data", nargs="?", default="lineitem-sf1")
     ingest.add_argument("--rows", type=int, default=1_000_000, help="first rows of the table that are taken (default 1000000)")
@@ -449,6 +451,15 @@ def run_export(args):
     import export
 
     export.run(sys.modules[__name__], args)
+
+
+# --- statements over files
+
+
+def run_in_place(args):
+    import in_place
+
+    in_place.run(sys.modules[__name__], args)
 
 
 # --- ingest

@@ -71,7 +71,7 @@ pub use nowhere::Nowhere;
 pub use opened::{OpenedStream, sample_end};
 pub use output_file::check_output;
 pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
-pub use parquet_input::look_at_parquet;
+pub use parquet_input::{look_at_parquet, rows_told};
 pub use passes::{Ran, earlier_load, read_again, run_passes};
 pub use program::{RowProgram, RowsMade};
 pub use projection::project;
@@ -95,8 +95,8 @@ pub use splits::{
     worker_of_name,
 };
 pub use target::{
-    Ahead, AheadColumn, FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, Target, Work,
-    Works,
+    Ahead, AheadColumn, FragmentRows, InMemory, MadeRows, RowBytes, RowNumbers, TakesRows,
+    TakesSegments, Target, Work, Works,
 };
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};

@@ -11,6 +11,7 @@ mod cache;
 mod files;
 mod input;
 mod look;
+mod prune;
 mod reading;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::typed::{Asked, Block, Chunks, cutting};
 
-pub use look::{look_at_parquet, row_groups};
+pub use look::{look_at_parquet, row_groups, rows_told};
 
 /// Inputs of Parquet, looked at.
 #[derive(Debug)]

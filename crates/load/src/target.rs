@@ -10,6 +10,7 @@
 //! A target is told of fragments and partitions by several workers at once, so that they may come in any order; their
 //! numbers tell which. What takes longer than a moment it gives back as work, which any worker does.
 
+mod in_memory;
 mod made;
 mod rejecting;
 mod rows;
@@ -24,6 +25,7 @@ use coload_types::{Plain, Result};
 use coload_wire::{PartitionAccount, Seal};
 
 pub use crate::schedule::Lane;
+pub use in_memory::{InMemory, TakesSegments};
 pub use made::MadeSegments;
 pub use rejecting::Rejecting;
 pub use rows::{FragmentRows, MadeRows, RowBytes, RowNumbers, TakesRows, add_left_out};

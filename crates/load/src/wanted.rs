@@ -17,6 +17,12 @@ use crate::request::LoadRequest;
 pub trait RowTest: Debug + Send + Sync {
     /// Whether a row may be wanted whose value in a column of the table is one of these, or between them.
     fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool;
+
+    /// Whether anything is asked of a column of the table; then no row is wanted that has NULL in it.
+    fn asks(&self, column: usize) -> bool;
+
+    /// The values of a column of the table of which a row has one that is wanted; `None` where these are not told one by one.
+    fn one_of(&self, column: usize) -> Option<&[Value]>;
 }
 
 /// Leaves out the inputs of a load whose paths say that none of their rows is wanted; one is kept in any case.
@@ -76,4 +82,58 @@ pub fn value_of_bound(stored: &ArrowType, bound: i64, data_type: DataType) -> Op
         Physical::Wide => Value::Wide(value.into()),
         Physical::Int | Physical::Bytes => Value::Int(value),
     })
+}
+
+/// The same of a bound of texts, which may be cut: still not above the least, or not below the greatest.
+pub fn value_of_text_bound(stored: &ArrowType, bound: &[u8], data_type: DataType) -> Option<Value> {
+    let is_text = matches!(stored, ArrowType::Text(_)) && data_type.is_text();
+    is_text.then(|| Value::Bytes(bound.into()))
+}
+
+/// What is stored in a file where a column has a value: the other way of [`value_of_bound`]. `Some(None)` where no row of the file can
+/// have it.
+pub fn bound_of_value(
+    stored: &ArrowType,
+    value: &Value,
+    data_type: DataType,
+) -> Option<Option<i64>> {
+    let value = match value {
+        Value::Int(value) => *value,
+        Value::Wide(value) => match i64::try_from(*value) {
+            Ok(value) => value,
+            Err(_) => return Some(None),
+        },
+        Value::Bytes(_) => return None,
+    };
+    // The one is the other for all values where it is for one.
+    value_of_bound(stored, 0, data_type)?;
+    match stored {
+        ArrowType::Timestamp { unit: Unit::Milli, .. } => {
+            Some((value % 1_000 == 0).then_some(value / 1_000))
+        }
+        _ => Some(Some(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_what_it_was_made_of() {
+        let micro = ArrowType::Timestamp { unit: Unit::Micro, zone: None };
+        let milli = ArrowType::Timestamp { unit: Unit::Milli, zone: None };
+        let of = |stored: &ArrowType, value| {
+            bound_of_value(stored, &Value::Int(value), DataType::Timestamp)
+        };
+        assert_eq!(of(&micro, 1_234_567), Some(Some(1_234_567)));
+        assert_eq!(of(&milli, 1_234_000), Some(Some(1_234)));
+        assert_eq!(of(&milli, 1_234_567), Some(None));
+        assert_eq!(of(&ArrowType::Float(8), 1), None);
+        for bound in [-5, 0, 7_777] {
+            let value = value_of_bound(&milli, bound, DataType::Timestamp);
+            let back = value.and_then(|v| bound_of_value(&milli, &v, DataType::Timestamp));
+            assert_eq!(back, Some(Some(bound)));
+        }
+    }
 }

@@ -25,6 +25,7 @@ mod codec;
 mod delta;
 mod footer;
 mod head;
+mod hints;
 mod levels;
 mod lists;
 mod logical;
@@ -35,7 +36,8 @@ mod tree;
 mod values;
 mod walk;
 
-pub use footer::{ColumnAt, Footer, MAGIC, RowGroup, TAIL_BYTES, footer_bytes};
+pub use footer::{ColumnAt, Footer, Leaves, MAGIC, RowGroup, TAIL_BYTES, footer_bytes};
+pub use hints::{ColumnHints, PageHint, PlaceAt, ValueBounds};
 pub use lists::{LeafRead, read_lists, rows_that_begin};
 pub use rows::{Dictionary, read_dictionary, read_rows};
 pub use schema::{ParquetField, Stored};

@@ -163,6 +163,8 @@ enum Journalled {
     Open(LoadJournal),
     /// Its load is published: what its client is told.
     Published(Message),
+    /// Its share is complete, and waits for the others.
+    Complete,
 }
 
 /// What became of opening a load.
@@ -171,6 +173,8 @@ enum Opened {
     Load(Box<Active>),
     /// It is published: what its client is told.
     Published(Message),
+    /// It is a share that is complete, and waits for the others.
+    Complete(Box<LoadDescription>),
 }
 
 impl Inner {
@@ -199,6 +203,11 @@ impl Inner {
                 let load = match self.open_load(id, description)? {
                     Opened::Load(load) => Arc::new(*load),
                     Opened::Published(done) => return Ok(Begun::Done(done)),
+                    Opened::Complete(description) => {
+                        // To publish may take long, and others begin meanwhile.
+                        drop(active);
+                        return self.complete_before(&description).map(Begun::Done);
+                    }
                 };
                 active.insert(id, Arc::clone(&load));
                 load
@@ -226,6 +235,7 @@ impl Inner {
         let journal = match self.journal(id, &mut description)? {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Begun::Done(done)),
+            Journalled::Complete => return self.complete_before(&description).map(Begun::Done),
         };
         let whole = Arc::new(WholeInputs::new(description, journal, self.options.spool_bytes)?);
         whole.begin(&self.store, &self.options, replies)?;
@@ -251,8 +261,7 @@ impl Inner {
             return Ok(Journalled::Published(done));
         }
         if description.share.is_some() && journal.finished_share()?.is_some() {
-            drop(journal);
-            return self.complete_before(description).map(Journalled::Published);
+            return Ok(Journalled::Complete);
         }
         if begun {
             let first = LoadDescription::decode(&journal.description()?)?;
@@ -265,6 +274,7 @@ impl Inner {
         let journal = match self.journal(id, &mut description)? {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Opened::Published(done)),
+            Journalled::Complete => return Ok(Opened::Complete(Box::new(description))),
         };
         let (target, memory) = (target_of(&description), self.options.load_memory as u64);
         let load = Active::new(description, target, journal, self.options.keep, memory)?;
@@ -474,12 +484,13 @@ impl Inner {
 
     /// Drops a load that is not published, or all shares of one.
     pub fn abort(&self, id: LoadId) -> Result<()> {
+        // Nobody publishes shares meanwhile, and none that is complete is added.
+        let lock = self.store.lock_shares()?;
         let shares = self.shares_of(id)?;
         if shares.is_empty() {
+            drop(lock);
             return self.abort_one(id);
         }
-        // Nobody publishes them meanwhile.
-        let _lock = self.store.lock_shares()?;
         shares.into_iter().try_for_each(|share| self.abort_one(share))
     }
 

@@ -24,6 +24,7 @@ mod line_end;
 mod notes;
 mod nulls;
 mod quotes;
+mod schema;
 mod shape;
 mod sheet;
 mod signs;
@@ -31,20 +32,18 @@ mod underlined;
 mod unsplit;
 
 use coload_ddl::Schema;
-use coload_types::{Column, DataType, Error, Result};
+use coload_types::{Error, Result};
 
 use crate::dialect::{
     Dialect, GivenDialect, Header, Policies, Quotes, Ragged, describe_byte, describe_delimiter,
 };
 use crate::end_mark::without_end_mark;
-use crate::field::FieldRules;
 use crate::fixed::FixedWidths;
-use crate::header::{Names, check_header_order, unique_names};
-use crate::infer::{ColumnForms, given_columns, infer_columns};
+use crate::header::check_header_order;
+use crate::infer::{ColumnForms, given_columns};
 use crate::json::InputFormat;
 use crate::rules::Trailing;
 use crate::sample::{Field, Records, SampleEnd, Split, split_as_loaded, split_records};
-use amounts::say_amounts;
 use attempt::usual_field_count;
 use below::{begins_with_fields, table_below};
 use delimiter::choose_split;
@@ -60,9 +59,8 @@ use line_end::{confirm_line_end, detect_line_end};
 use notes::{find_comments, find_footer, named_in_comments};
 pub(crate) use nulls::is_marker;
 use nulls::{BACKSLASH_N, choose_nulls, default_nulls, find_typed_nulls, keep_typed_nulls};
-use shape::{
-    RowNames, Shape, find_shape, fit_header, last_blank, names_the_columns, preamble, shifted,
-};
+use schema::{given_types, infer_schema};
+use shape::{RowNames, Shape, find_shape, last_blank, names_the_columns, preamble, shifted};
 use sheet::sniff_sheet;
 use underlined::sniff_underlined;
 use unsplit::as_one_column;
@@ -581,58 +579,6 @@ fn without_records(
     dialect.check()?;
     let evidence = vec!["no record to tell the dialect from".to_owned()];
     Ok(Sniffed { dialect, schema: schema.clone(), forms: Vec::new(), evidence })
-}
-
-/// Names from the header or made up; types from the records.
-fn infer_schema(
-    header: &[Vec<Field<'_>>],
-    rows: &[Vec<Field<'_>>],
-    columns: usize,
-    rules: &FieldRules,
-    end: SampleEnd,
-    given: &GivenDialect,
-    evidence: &mut Vec<String>,
-) -> Result<(Schema, Vec<ColumnForms>)> {
-    let names = fit_header(header, columns, evidence);
-    let names = unique_names(names.as_deref().map_or(Names::None, Names::Header), columns);
-    let typed = given_types(&names, &given.columns)?;
-    if given.all_text {
-        let text = |name| Column::new(name, DataType::Varchar(None));
-        let columns = names.into_iter().map(text).zip(typed);
-        let columns = columns.map(|(text, typed)| typed.unwrap_or(text)).collect();
-        return Ok((Schema::new(columns)?, Vec::new()));
-    }
-    evidence.push(format!("types: from {} records", rows.len()));
-    // Where all records lack fields that have a name, the others tell types.
-    let usual = usual_field_count(rows).unwrap_or(columns).min(columns);
-    let mut forms = infer_columns(rows, usual, rules);
-    forms.resize(columns, ColumnForms::trying(rules.types));
-    let mut columns = Vec::with_capacity(names.len());
-    for ((name, forms), typed) in names.into_iter().zip(&mut forms).zip(typed) {
-        if let Some(column) = &typed {
-            forms.give(column.data_type);
-        }
-        columns.push(typed.unwrap_or_else(|| Column::new(name, forms.data_type(end))));
-    }
-    say_amounts(&columns, rows, rules, evidence);
-    Ok((Schema::new(columns)?, forms))
-}
-
-/// For each name the column of `--types`, under the name that the input has.
-fn given_types(names: &[String], given: &[Column]) -> Result<Vec<Option<Column>>> {
-    let mut typed = vec![None; names.len()];
-    for column in given {
-        let is_it = |name: &&String| name.to_lowercase() == column.name.to_lowercase();
-        let Some(at) = names.iter().position(|name| is_it(&name)) else {
-            return Err(Error::Invalid(format!(
-                "--types: there is no column {}; there is {}",
-                column.name,
-                names.join(", ")
-            )));
-        };
-        typed[at] = Some(Column { name: names[at].clone(), ..column.clone() });
-    }
-    Ok(typed)
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 //! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
 //! while there is room ([`crate::held`]), those of their pages that are stored as runs, expanded.
 
+mod in_memory;
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,22 +24,24 @@ use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
 use coload_page::{
     ColumnIndex, KeyPart, Page, PageMeta, PageView, SegmentFooter, SegmentId, SymbolDecoder,
-    TreeEntry, encode_codes_u32, encode_plain,
+    TreeEntry,
 };
 use coload_space::Mapped;
 use coload_types::bytes::checksum;
-use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Value, Values};
+use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
 use crate::index::LazyIndex;
 use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
+use in_memory::constant_column;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
 #[derive(Debug)]
 pub struct SegmentFile {
     path: PathBuf,
-    map: Mapped,
+    /// The file; none of a segment that is only in memory.
+    map: Option<Mapped>,
     footer: SegmentFooter,
     seal: u64,
     /// The columns of the table.
@@ -92,33 +96,6 @@ impl SegmentColumn {
     }
 }
 
-/// A column of which all rows have one value, as codes of it.
-fn constant_column(
-    value: &Option<Value>,
-    physical: Physical,
-    page_rows: &[u32],
-) -> Result<SegmentColumn> {
-    let mut values = Plain::empty(physical);
-    value.iter().for_each(|value| values.push(Some(value)));
-    let mut index =
-        ColumnIndex { dictionary: Some(encode_plain(&values)?.meta(0)), ..ColumnIndex::default() };
-    let mut column = Vec::with_capacity(page_rows.len());
-    for rows in page_rows {
-        // NULL is the code after the last.
-        let page = encode_codes_u32(&vec![0; *rows as usize], values.len() as u32);
-        index.pages.push(page.meta(0));
-        column.push(OnceLock::from(page));
-    }
-    Ok(SegmentColumn {
-        verified: index.pages.iter().map(|_| AtomicBool::new(true)).collect(),
-        index,
-        decoders: Vec::new(),
-        dictionary: OnceLock::from(Dictionary::new(values.values)?),
-        expanded: column,
-        is_made: true,
-    })
-}
-
 impl SegmentFile {
     /// Counts of NULLs and ranges of its columns, as a manifest has them.
     ///
@@ -149,12 +126,12 @@ impl SegmentFile {
             return Err(unreadable(path));
         }
         let (footer, seal) = decoded.map_err(|e| name_file(path, e))?;
-        Ok(Self::of_parts(path, map, (footer, seal), held))
+        Ok(Self::of_parts(path, Some(map), (footer, seal), held))
     }
 
     fn of_parts(
         path: &Path,
-        map: Mapped,
+        map: Option<Mapped>,
         (footer, seal): (SegmentFooter, u64),
         held: Arc<HeldBytes>,
     ) -> Self {
@@ -207,7 +184,7 @@ impl SegmentFile {
     /// A segment of which all but the footer is written.
     pub(crate) fn of_written(path: &Path, file: &File, footer: SegmentFooter) -> Result<Self> {
         let map = Mapped::map(file).map_err(|e| Error::io("map", path, &e))?;
-        Ok(Self::of_parts(path, map, (footer, 0), HeldBytes::new(HELD_BYTES_MAX)))
+        Ok(Self::of_parts(path, Some(map), (footer, 0), HeldBytes::new(HELD_BYTES_MAX)))
     }
 
     pub(crate) fn tree_entry(&self) -> Option<&TreeEntry> {
@@ -240,7 +217,10 @@ impl SegmentFile {
     /// # Errors
     /// `Corrupt` that names the file.
     pub fn check(&self) -> Result<()> {
-        if self.map.is_damaged() { Err(unreadable(&self.path)) } else { Ok(()) }
+        match &self.map {
+            Some(map) if map.is_damaged() => Err(unreadable(&self.path)),
+            _ => Ok(()),
+        }
     }
 
     /// What was made of the file, if that could be read; errors name it.
@@ -266,7 +246,7 @@ impl SegmentFile {
 
     /// Bytes of the file.
     pub fn bytes(&self) -> u64 {
-        self.map.len() as u64
+        self.file_bytes().len() as u64
     }
 
     /// Rows of the segment.
@@ -476,10 +456,15 @@ impl SegmentFile {
         self.held.add(bytes);
     }
 
+    fn file_bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
     fn slice(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
-        let end = offset.checked_add(bytes).filter(|end| *end <= self.map.len() as u64);
+        let file = self.file_bytes();
+        let end = offset.checked_add(bytes).filter(|end| *end <= file.len() as u64);
         match end {
-            Some(end) => Ok(&self.map[offset as usize..end as usize]),
+            Some(end) => Ok(&file[offset as usize..end as usize]),
             None => Err(Error::Corrupt("page out of the file".into())),
         }
     }

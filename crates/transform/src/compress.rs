@@ -44,7 +44,7 @@ pub enum DictionaryPolicy {
 const DICTIONARY_ALWAYS_MAX: usize = 256;
 
 /// One column of a partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartitionColumn {
     /// The sorted values that `Codes` pages point into.
     pub dictionary: Option<Dictionary>,

@@ -379,5 +379,55 @@ fn what_no_row_can_pass_is_not_read() {
         ["1"]
     );
     let plan = answer(&sandbox, &format!("EXPLAIN SELECT v {from} WHERE year > 2000")).join("\n");
-    assert!(plan.contains("files=2 of 3") && plan.contains("wanted=[year > 2000]"), "{plan}");
+    assert!(plan.contains("files=2 of 3") && plan.contains("filter=[year > 2000]"), "{plan}");
+}
+
+#[test]
+fn aggregates_over_files_are_those_over_their_table() {
+    let sandbox = Sandbox::new();
+    let made = "SELECT value AS n, value % 7 AS k, CASE WHEN value % 5 > 0 THEN concat('w', value % 11) END AS w, \
+                CAST(value % 1000 AS DECIMAL(12,2)) * 1.25 AS m, value % 3 = 0 AS b, \
+                CASE WHEN value % 4 > 0 THEN value % 100 END AS e FROM range(250000) ORDER BY n";
+    let grouped = "SELECT k, count(*), sum(m), avg(m), min(n), max(n), count(w), sum(e) FROM {t} GROUP BY k ORDER BY k";
+    let statements = [
+        grouped,
+        "SELECT w, b, sum(m * (1 - k)), avg(e) FROM {t} WHERE n >= 100000 AND w <> 'w3' GROUP BY w, b ORDER BY w, b",
+        "SELECT w, count(*) FROM {t} GROUP BY w ORDER BY w",
+        "SELECT count(*), sum(n), min(m) FROM {t} WHERE n < 0",
+        "SELECT k, sum(n) FROM {t} WHERE n < 0 GROUP BY k",
+        "SELECT count(*) FROM {t} WHERE w IS NULL AND e IS NOT NULL",
+        "SELECT max(w), min(w), count(DISTINCT k), sum(m) FROM {t} WHERE k IN (1, 3, 5)",
+        "SELECT sum(s) FROM (SELECT k, sum(m) AS s FROM {t} GROUP BY k HAVING count(*) > 35714)",
+        // Of too many values for codes: the plan that stands below is run.
+        "SELECT n, count(*), sum(m) FROM {t} WHERE n % 2 = 1 GROUP BY n ORDER BY n LIMIT 3",
+        "SELECT n, sum(m) FROM {t} GROUP BY n ORDER BY n DESC LIMIT 3",
+    ];
+    for file in ["a.csv", "a.parquet", "a.jsonl"] {
+        sandbox.run(&["sql", "-o", file, "-c", made]).ok();
+        sandbox.run(&["load", file, "--into", "store", "--table", "t", "--replace"]).ok();
+        for statement in statements {
+            let over_table = statement.replace("{t}", "t");
+            let stored = sandbox
+                .run(&["sql", "--store", "store", "--output", "csv", "-c", &over_table])
+                .ok();
+            let stored: Vec<&str> = stored.out.lines().skip(1).collect();
+            let over_file = statement.replace("{t}", &format!("'{file}'"));
+            assert_eq!(answer(&sandbox, &over_file), stored, "{over_file}");
+        }
+        let plan = format!("EXPLAIN {}", grouped.replace("{t}", &format!("'{file}'")));
+        let plan = answer(&sandbox, &plan).join("\n");
+        assert!(plan.contains("AggregateOnCodesExec: gby=[k]"), "{plan}");
+    }
+    // A field that its column does not hold: the statement begins again with a wider type.
+    let late = format!("k,v\n{}1,2.5\n", "1,2\n".repeat(700_000));
+    sandbox.write("late.csv", &late);
+    let sums = answer(&sandbox, "SELECT k, sum(v), count(*) FROM 'late.csv' GROUP BY k");
+    assert_eq!(sums, ["1,1400002.5,700001"]);
+    // A record that is none ends it with its place.
+    sandbox.write("bad.csv", &late.replace("1,2.5", "1,2,3"));
+    wrong(
+        &sandbox,
+        "SELECT sum(v) FROM read_csv('bad.csv', ragged => 'reject')",
+        &["bad.csv:700002"],
+    );
 }

@@ -8,21 +8,22 @@
 //!
 //! Cost: 64 bytes a row group, and 64 for each column of it that is read.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use coload_arrow::Fault;
 use coload_input::RawFile;
 use coload_parquet::{
-    ColumnAt, Footer, MAGIC, ParquetField, RowGroup, TAIL_BYTES, dictionary_bytes, footer_bytes,
+    ColumnAt, Footer, Leaves, MAGIC, ParquetField, RowGroup, TAIL_BYTES, dictionary_bytes,
+    footer_bytes,
 };
 use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
 use coload_wire::PartIs;
 
 use super::input::{FieldsRead, Spot, fault};
-use crate::legs::table_column;
+use super::prune::Pruning;
 use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
-use crate::wanted::{RowTest, value_of_bound};
 
 /// Most bytes that one of a file is taken for in memory, whatever its footer says.
 const EXPANSION_MAX: u64 = 1 << 12;
@@ -54,6 +55,8 @@ pub struct GroupAt {
     pub number: u32,
     /// Number of its rows.
     pub rows: u64,
+    /// Those of them that are read, if not all are.
+    pub wanted: Option<Box<[Range<u64>]>>,
     /// Where it starts.
     pub start: u64,
     /// The column chunks that are read.
@@ -80,7 +83,7 @@ impl GroupAt {
 pub fn read_footer(
     file: &RawFile,
     bytes_max: u64,
-    leaves: impl FnOnce(&[ParquetField]) -> std::result::Result<Vec<usize>, Fault>,
+    leaves: impl FnOnce(&[ParquetField]) -> std::result::Result<Leaves, Fault>,
 ) -> std::result::Result<(Footer, u64), Fault> {
     let bytes = file.bytes();
     let tail_bytes = TAIL_BYTES.min(bytes as usize);
@@ -110,7 +113,8 @@ pub fn index_file(
     let mut fields = None;
     let read = read_footer(&file, bytes_max, |all| {
         let read = fields.insert(FieldsRead::new(all, number, asked)?);
-        Ok(read.leaves.clone())
+        let with_hints = asked.request.wanted.is_some();
+        Ok(Leaves { numbers: read.leaves.clone(), with_hints })
     });
     let tail = file.bytes().saturating_sub(TAIL_BYTES as u64);
     let (mut footer, start) = read.map_err(|error| fault(asked, at(tail), error))?;
@@ -138,17 +142,31 @@ pub fn index_file(
             group.rows = 0;
         }
     }
-    if let Some(test) = &asked.request.wanted {
-        for group in &mut footer.groups {
-            if is_unwanted(&**test, group, &fields, asked) {
-                // As of an empty one, nothing of it is read.
-                group.rows = 0;
+    let mut wanted = vec![None; footer.groups.len()];
+    if let Some(pruning) = Pruning::new(asked, &fields, start) {
+        for group in footer.groups.iter_mut().filter(|group| pruning.is_unwanted(group)) {
+            // As of an empty one, nothing of it is read.
+            group.rows = 0;
+        }
+        let groups = || footer.groups.iter().filter(|group| group.rows > 0);
+        file.look_at(groups().flat_map(|group| pruning.parts(group)))?;
+        let body = FileBody { file: &file, start: 0 };
+        for (group, wanted) in footer.groups.iter_mut().zip(&mut wanted) {
+            if group.rows == 0 {
+                continue;
+            }
+            let spot = at(group.start);
+            let rows = pruning.rows(group, &body).map_err(|e| fault(asked, spot, e))?;
+            match rows[..] {
+                [] => group.rows = 0,
+                [Range { start: 0, end }] if end == group.rows => {}
+                _ => *wanted = Some(rows.into_boxed_slice()),
             }
         }
     }
     look_at_dictionaries(&file, &footer.groups, &fields)?;
     let mut end = file.bytes();
-    for (index, group) in footer.groups.into_iter().enumerate() {
+    for (index, (group, wanted)) in footer.groups.into_iter().zip(wanted).enumerate() {
         if let Some(part) = &part {
             if index == part.start {
                 head = position;
@@ -161,11 +179,12 @@ pub fn index_file(
         }
         let spot = Spot { group: Some(index as u32), ..at(group.start) };
         let bytes = memory_bytes(&file, &group, &fields).map_err(|e| fault(asked, spot, e))?;
-        let RowGroup { rows, bytes: stored, start, columns } = group;
+        let RowGroup { rows, bytes: stored, start, columns, .. } = group;
         groups.push(GroupAt {
             file: number as u32,
             number: index as u32,
             rows,
+            wanted,
             start,
             columns: columns.into(),
             position,
@@ -176,30 +195,6 @@ pub fn index_file(
     }
     let skipped = part.map_or(0, |_| head);
     Ok(IndexedFile { file, fields: Arc::new(fields), head, end, skipped })
-}
-
-/// Whether the bounds of some column say that no row of a row group is wanted.
-fn is_unwanted(
-    test: &dyn RowTest,
-    group: &RowGroup,
-    fields: &FieldsRead,
-    asked: Asked<'_>,
-) -> bool {
-    let columns = asked.request.read_schema().columns();
-    let all = fields.of_column.iter().zip(&fields.chunks).zip(columns);
-    all.enumerate().any(|(read, ((stored, chunk), column))| {
-        // Bounds of a leaf are none of its list.
-        if fields.nested[read].is_some() {
-            return false;
-        }
-        let bounds = group.columns[*chunk].bounds;
-        let value = |bound| value_of_bound(&stored.values, bound, column.data_type);
-        let values = bounds.and_then(|(least, greatest)| value(least).zip(value(greatest)));
-        let of_table = table_column(asked.request, read);
-        values
-            .zip(of_table)
-            .is_some_and(|((least, greatest), column)| !test.may_pass(column, &least, &greatest))
-    })
 }
 
 /// Fetches the heads of dictionaries of texts at once, if they are far away: of many row groups they are many.

@@ -1,6 +1,7 @@
 //! Reads the chunks of Parquet with the types of a leg.
 
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 use coload_arrow::Fault;
@@ -12,6 +13,7 @@ use super::Parquet;
 use super::cache::{Cache, ColumnRead, UseAgain};
 use super::files::GroupAt;
 use super::input::{NestedRead, Spot, fault};
+use super::prune::intersection;
 use crate::format::{Leg, PieceSpan, Read, Reading, Tick};
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
@@ -229,6 +231,31 @@ impl<'a> ParquetReading<'a> {
     }
 }
 
+/// Rows of a row group in pieces that are read or left out, with their shares of its bytes.
+fn pieces_of(at: &GroupAt, all: &Rows) -> Vec<(Range<u64>, Range<u64>, bool)> {
+    let Some(wanted) = &at.wanted else {
+        return vec![(all.rows.clone(), all.span.clone(), true)];
+    };
+    let count = all.rows.end - all.rows.start;
+    let place = |row: u64| {
+        let bytes = u128::from(all.span.end - all.span.start);
+        let share = bytes * u128::from(row - all.rows.start) / u128::from(count.max(1));
+        all.span.start + share as u64
+    };
+    let mut pieces = Vec::new();
+    let mut next = all.rows.start;
+    let end = all.rows.end..all.rows.end;
+    for rows in intersection(wanted, slice::from_ref(&all.rows)).into_iter().chain([end]) {
+        for (piece, is_wanted) in [(next..rows.start, false), (rows.clone(), true)] {
+            if !piece.is_empty() {
+                pieces.push((piece.clone(), place(piece.start)..place(piece.end), is_wanted));
+            }
+        }
+        next = rows.end;
+    }
+    pieces
+}
+
 impl Reading for ParquetReading<'_> {
     type Worker = TypedWorker;
     type Parser = TypedParser;
@@ -295,10 +322,23 @@ impl Reading for ParquetReading<'_> {
                 add_span(&mut spans, PieceSpan::empty(at.file as usize, rows.span));
                 continue;
             }
-            let span =
-                self.parse_rows(group, (rows.rows, rows.span), (read.worker, read.parser), clock)?;
-            tick(bytes, span.rows)?;
-            add_span(&mut spans, span);
+            let mut read_rows = 0;
+            for (piece, span, is_wanted) in pieces_of(at, &rows) {
+                let span = match is_wanted {
+                    true => {
+                        let tools = (&mut *read.worker, &mut *read.parser);
+                        self.parse_rows(group, (piece, span), tools, clock)?
+                    }
+                    // Records are counted, so that places of those that come next are right.
+                    false => PieceSpan {
+                        lines: piece.end - piece.start,
+                        ..PieceSpan::empty(at.file as usize, span)
+                    },
+                };
+                read_rows += span.rows;
+                add_span(&mut spans, span);
+            }
+            tick(bytes, read_rows)?;
         }
         Ok(spans)
     }

@@ -17,7 +17,7 @@ use coload_types::{Error, Result};
 
 /// Rows of a fragment in the form of their target, which is the only one that knows it.
 pub trait MadeRows: Any + Debug + Send {
-    /// Number of rows.
+    /// Number of rows that it was made of; a target may want fewer of them.
     fn count(&self) -> usize;
 }
 

@@ -32,6 +32,7 @@ mod parquet;
 mod parquet_damage;
 mod parquet_files;
 mod parquet_input;
+mod parquet_pruning;
 mod pipeline;
 mod spaces;
 mod support;

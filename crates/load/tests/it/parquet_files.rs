@@ -7,7 +7,7 @@ use ::parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
     FloatType, Int32Type, Int64Type, Int96, Int96Type,
 };
-use ::parquet::file::properties::{WriterProperties, WriterVersion};
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::ColumnPath;
@@ -205,6 +205,15 @@ pub fn bytes(kinds: &[usize], groups: &[Vec<Seeds>], shape: Shape, random: &mut 
     for (number, kind) in kinds.iter().enumerate() {
         let path = ColumnPath::from(format!("c{number}"));
         properties = properties
+            .set_column_bloom_filter_enabled(path.clone(), random.one_in(2))
+            .set_column_statistics_enabled(
+                path.clone(),
+                random.of(&[
+                    EnabledStatistics::None,
+                    EnabledStatistics::Chunk,
+                    EnabledStatistics::Page,
+                ]),
+            )
             .set_column_encoding(path.clone(), random.of(encodings(*kind)))
             .set_column_dictionary_enabled(path, random.one_in(2));
     }

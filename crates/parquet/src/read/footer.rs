@@ -4,6 +4,7 @@
 
 use coload_arrow::{Fault, Result};
 
+use super::hints::{ColumnHints, PlaceAt, ValueBounds};
 use super::schema::{Element, ParquetField, fields};
 use super::thrift::{Compact, Kind, Result as ThriftResult, Wrong, expect};
 
@@ -64,6 +65,8 @@ pub struct RowGroup {
     pub start: u64,
     /// The column chunks that were asked for.
     pub columns: Vec<ColumnAt>,
+    /// What is said of their values, if that was asked for.
+    pub hints: Vec<ColumnHints>,
 }
 
 /// A column chunk.
@@ -79,13 +82,20 @@ pub struct ColumnAt {
     pub(super) codec: i32,
     /// Number of the type of its values.
     physical: i32,
-    /// The least and the greatest of its integers, or bounds of them, as the file says.
-    pub bounds: Option<(i64, i64)>,
+}
+
+/// What of row groups is kept.
+#[derive(Debug, Clone, Default)]
+pub struct Leaves {
+    /// Column chunks by their numbers, which rise.
+    pub numbers: Vec<usize>,
+    /// Whether what is said of their values is wanted too.
+    pub with_hints: bool,
 }
 
 /// A column chunk as the footer has it.
 #[derive(Debug, Default)]
-struct Chunk {
+struct Chunk<'a> {
     is_elsewhere: bool,
     is_encrypted: bool,
     physical: i32,
@@ -94,50 +104,37 @@ struct Chunk {
     raw_bytes: u64,
     data: Option<u64>,
     dictionary: Option<u64>,
-    bounds: Bounds,
+    bounds: Bounds<'a>,
+    column_index: PlaceAt,
+    offset_index: PlaceAt,
+    bloom: PlaceAt,
 }
 
 /// Bounds of values as the footer has them.
 #[derive(Debug, Clone, Copy, Default)]
-struct Bounds {
-    least: Option<i64>,
-    greatest: Option<i64>,
+struct Bounds<'a> {
+    least: Option<&'a [u8]>,
+    greatest: Option<&'a [u8]>,
 }
 
-impl Bounds {
+impl<'a> Bounds<'a> {
     /// Reads statistics. Those that older writers made are not read: for some types their order was not said.
-    fn decode(from: &mut Compact<'_>) -> ThriftResult<Self> {
+    fn decode(from: &mut Compact<'a>) -> ThriftResult<Self> {
         let mut bounds = Bounds::default();
         from.structure(|from, field, kind| {
             match field {
-                5 => bounds.greatest = integer(from.binary(kind)?),
-                6 => bounds.least = integer(from.binary(kind)?),
+                5 => bounds.greatest = Some(from.binary(kind)?),
+                6 => bounds.least = Some(from.binary(kind)?),
                 _ => return Ok(false),
             }
             Ok(true)
         })?;
         Ok(bounds)
     }
-
-    fn both(self) -> Option<(i64, i64)> {
-        self.least.zip(self.greatest).filter(|(least, greatest)| least <= greatest)
-    }
 }
 
-/// An integer of 4 or 8 bytes, as values of such types are written.
-fn integer(bytes: &[u8]) -> Option<i64> {
-    match bytes.len() {
-        4 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),
-        8 => Some(i64::from_le_bytes(bytes.try_into().ok()?)),
-        _ => None,
-    }
-}
-
-/// Numbers of the types of 32 and 64 bits.
-const INTEGERS: [i32; 2] = [1, 2];
-
-impl Chunk {
-    fn decode(from: &mut Compact<'_>) -> ThriftResult<Self> {
+impl<'a> Chunk<'a> {
+    fn decode(from: &mut Compact<'a>) -> ThriftResult<Self> {
         let mut chunk = Chunk::default();
         from.structure(|from, field, kind| {
             match field {
@@ -146,6 +143,10 @@ impl Chunk {
                     expect(kind, Kind::Struct)?;
                     chunk.metadata(from)?;
                 }
+                4 => chunk.offset_index.start = from.u64(kind)?,
+                5 => chunk.offset_index.bytes = from.u64(kind)?,
+                6 => chunk.column_index.start = from.u64(kind)?,
+                7 => chunk.column_index.bytes = from.u64(kind)?,
                 8 | 9 => {
                     chunk.is_encrypted = true;
                     return Ok(false);
@@ -157,7 +158,7 @@ impl Chunk {
         Ok(chunk)
     }
 
-    fn metadata(&mut self, from: &mut Compact<'_>) -> ThriftResult<()> {
+    fn metadata(&mut self, from: &mut Compact<'a>) -> ThriftResult<()> {
         from.structure(|from, field, kind| {
             match field {
                 1 => self.physical = from.i32(kind)?,
@@ -170,6 +171,8 @@ impl Chunk {
                     expect(kind, Kind::Struct)?;
                     self.bounds = Bounds::decode(from)?;
                 }
+                14 => self.bloom.start = from.u64(kind)?,
+                15 => self.bloom.bytes = from.u64(kind)?,
                 _ => return Ok(false),
             }
             Ok(true)
@@ -182,8 +185,20 @@ impl Chunk {
         let is_first = |at: &u64| *at > 0 && (*at < data || data == 0);
         let start = self.dictionary.filter(is_first).unwrap_or(data);
         let Chunk { codec, bytes, raw_bytes, physical, .. } = *self;
-        let bounds = self.bounds.both().filter(|_| INTEGERS.contains(&physical));
-        Some(ColumnAt { start, bytes, raw_bytes, codec, physical, bounds })
+        Some(ColumnAt { start, bytes, raw_bytes, codec, physical })
+    }
+
+    fn hints(&self) -> ColumnHints {
+        let Bounds { least, greatest } = self.bounds;
+        let bounds = least.zip(greatest);
+        ColumnHints {
+            bounds: bounds
+                .and_then(|(least, greatest)| ValueBounds::new(self.physical, least, greatest)),
+            column_index: self.column_index,
+            offset_index: self.offset_index,
+            bloom: self.bloom,
+            physical: self.physical,
+        }
     }
 }
 
@@ -198,7 +213,7 @@ impl Footer {
         bytes: &[u8],
         data_bytes: u64,
         bytes_max: u64,
-        leaves: impl FnOnce(&[ParquetField]) -> Result<Vec<usize>>,
+        leaves: impl FnOnce(&[ParquetField]) -> Result<Leaves>,
     ) -> Result<Self> {
         let mut footer = Footer { fields: Vec::new(), groups: Vec::new(), rows: 0, raw_bytes: 0 };
         // The schema comes first in all files that there are; a thrift structure may have any order.
@@ -211,22 +226,23 @@ impl Footer {
             let found = physicals.binary_search_by_key(&leaf, |(leaf, _)| *leaf).ok();
             found.map(|found| physicals[found].1)
         };
-        let leaves = leaves(&footer.fields)?;
+        let Leaves { numbers, with_hints } = leaves(&footer.fields)?;
         let leaves: Vec<(usize, Option<i32>)> =
-            leaves.into_iter().map(|leaf| (leaf, physical(leaf))).collect();
+            numbers.into_iter().map(|leaf| (leaf, physical(leaf))).collect();
         let mut failed = None;
         let mut groups = Vec::new();
-        let group_bytes = size_of::<RowGroup>() + leaves.len() * size_of::<ColumnAt>();
+        let mut kept = 0;
         let mut raw_bytes = 0_u64;
         Compact::new(bytes).structure(|from, field, kind| {
             match field {
                 3 => footer.rows = from.u64(kind)?,
                 4 => from.list(kind, Kind::Struct, |from| {
-                    let mut group = Group::new(&leaves);
+                    let mut group = Group::new(&leaves, with_hints);
                     group.decode(from)?;
                     raw_bytes = raw_bytes.saturating_add(group.raw_bytes);
                     let number = groups.len();
-                    within((number + 1) * group_bytes, bytes_max)?;
+                    kept += group.bytes_kept();
+                    within(kept, bytes_max)?;
                     match group.finish(number, data_bytes) {
                         Ok(group) => groups.push(group),
                         Err(fault) => {
@@ -297,11 +313,13 @@ struct Group<'a> {
     raw_bytes: u64,
     start: u64,
     columns: Vec<ColumnAt>,
+    hints: Vec<ColumnHints>,
+    with_hints: bool,
     fault: Option<Fault>,
 }
 
 impl<'a> Group<'a> {
-    fn new(leaves: &'a [(usize, Option<i32>)]) -> Self {
+    fn new(leaves: &'a [(usize, Option<i32>)], with_hints: bool) -> Self {
         Group {
             leaves,
             rows: 0,
@@ -310,8 +328,16 @@ impl<'a> Group<'a> {
             raw_bytes: 0,
             start: u64::MAX,
             columns: Vec::with_capacity(leaves.len()),
+            hints: Vec::new(),
+            with_hints,
             fault: None,
         }
+    }
+
+    /// Bytes of memory of what is kept.
+    fn bytes_kept(&self) -> usize {
+        let hints = self.hints.iter().map(|hints| size_of::<ColumnHints>() + hints.bytes());
+        size_of::<RowGroup>() + self.leaves.len() * size_of::<ColumnAt>() + hints.sum::<usize>()
     }
 
     fn decode(&mut self, from: &mut Compact<'_>) -> ThriftResult<()> {
@@ -328,7 +354,7 @@ impl<'a> Group<'a> {
         })
     }
 
-    fn take(&mut self, chunk: &Chunk) -> ThriftResult<()> {
+    fn take(&mut self, chunk: &Chunk<'_>) -> ThriftResult<()> {
         if chunk.is_encrypted {
             self.fault.get_or_insert_with(encrypted);
         } else if chunk.is_elsewhere {
@@ -340,6 +366,9 @@ impl<'a> Group<'a> {
             self.raw_bytes = self.raw_bytes.saturating_add(place.raw_bytes);
             if self.leaves.get(self.columns.len()).is_some_and(|(leaf, _)| *leaf == self.count) {
                 self.columns.push(place);
+                if self.with_hints {
+                    self.hints.push(chunk.hints());
+                }
             }
         }
         self.bytes = self.bytes.checked_add(chunk.bytes).ok_or(Wrong::Bad("too many bytes"))?;
@@ -379,7 +408,8 @@ impl<'a> Group<'a> {
             }
         }
         let start = if self.start == u64::MAX { 0 } else { self.start };
-        Ok(RowGroup { rows: self.rows, bytes: self.bytes, start, columns: self.columns })
+        let Group { rows, bytes, columns, hints, .. } = self;
+        Ok(RowGroup { rows, bytes, start, columns, hints })
     }
 }
 

@@ -159,6 +159,19 @@ impl<'a> Compact<'a> {
         (0..count).try_for_each(|_| value(self))
     }
 
+    /// Reads a list of truths, each of which has a byte of its own.
+    pub(super) fn truths(&mut self, kind: Kind, out: &mut Vec<bool>) -> Result<()> {
+        expect(kind, Kind::List)?;
+        let (count, found) = self.list_head()?;
+        if count > 0 && !matches!(found, Kind::True | Kind::False) {
+            return Err(Wrong::Bad("a value of another kind than its field"));
+        }
+        for _ in 0..count {
+            out.push(self.byte()? == 1);
+        }
+        Ok(())
+    }
+
     fn list_head(&mut self) -> Result<(u64, Kind)> {
         let head = self.byte()?;
         let count = match head >> 4 {

@@ -33,7 +33,7 @@ mod tests;
 pub use expr::{Aggregate, Expr, FloatExpr, FloatWidth, Query};
 pub use program::Program;
 pub use segment_scan::{PageWork, SegmentScan, supports};
-pub use state::{AggregateValue, GroupRow, Grouped, State};
+pub use state::{AggregateValue, GroupRow, Grouped, Groups, State};
 
 /// Most groups of one segment.
 pub const GROUPS_MAX: usize = 65_536;

@@ -233,36 +233,78 @@ impl State {
     /// # Errors
     /// `Invalid` when a sum is over 128 bits.
     pub fn finish(
-        mut self,
+        self,
         program: &Program,
         grouped: Grouped,
         segments: &[(&SegmentFile, &SegmentScan)],
     ) -> Result<Vec<GroupRow>> {
-        let mut rows: Vec<GroupRow> = Vec::new();
-        let mut known: HashMap<Vec<Option<Value>>, usize> = HashMap::new();
-        let several = self.dense.iter().flatten().count() > 1;
-        for (dense, (segment, scan)) in self.dense.iter_mut().zip(segments) {
+        let mut groups = Groups::default();
+        groups.add(self, program, segments)?;
+        Ok(groups.finish(program, grouped))
+    }
+}
+
+/// Groups of any number of segments, joined by their values.
+#[derive(Debug, Default)]
+pub struct Groups {
+    rows: Vec<GroupRow>,
+    /// Where a group stands in `rows`; nothing of the groups of the first segment, as long as that is the only one.
+    known: HashMap<Vec<Option<Value>>, usize>,
+}
+
+impl Groups {
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Adds what was counted of segments, which may go then.
+    ///
+    /// # Errors
+    /// As [`State::finish`].
+    pub fn add(
+        &mut self,
+        mut state: State,
+        program: &Program,
+        segments: &[(&SegmentFile, &SegmentScan)],
+    ) -> Result<()> {
+        for (dense, (segment, scan)) in state.dense.iter_mut().zip(segments) {
             let Some(dense) = dense else { continue };
             for accumulator in &mut dense.accumulators {
                 accumulator.flush()?;
             }
+            let is_first = self.rows.is_empty();
+            if self.known.is_empty() {
+                let known = self.rows.iter().enumerate();
+                self.known = known.map(|(at, row)| (row.key.clone(), at)).collect();
+            }
             for group in (0..dense.rows.len()).filter(|g| dense.rows[*g] > 0) {
                 let row = dense.row(group, scan.key(segment, group)?);
-                match known.get(&row.key) {
-                    Some(at) => rows[*at].join(row, program)?,
+                match self.known.get(&row.key) {
+                    Some(at) => self.rows[*at].join(row, program)?,
                     None => {
-                        if several {
-                            known.insert(row.key.clone(), rows.len());
+                        if !is_first {
+                            self.known.insert(row.key.clone(), self.rows.len());
                         }
-                        rows.push(row);
+                        self.rows.push(row);
                     }
                 }
             }
         }
-        if rows.is_empty() && grouped == Grouped::No {
-            rows.push(Dense::new(program, 1).row(0, Vec::new()));
+        Ok(())
+    }
+
+    /// The groups, in no particular order; without grouping columns there is always one.
+    pub fn finish(mut self, program: &Program, grouped: Grouped) -> Vec<GroupRow> {
+        if self.rows.is_empty() && grouped == Grouped::No {
+            self.rows.push(Dense::new(program, 1).row(0, Vec::new()));
         }
-        Ok(rows)
+        self.rows
     }
 }
 

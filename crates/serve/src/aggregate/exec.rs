@@ -1,4 +1,12 @@
-//! Runs an aggregate on codes: threads take pages from one queue, each into a state of its own.
+//! Runs an aggregate on codes.
+//!
+//! ```text
+//!   a table   threads take pages from one queue, each into a state of its own
+//!   inputs    the workers of a load make a segment in memory of each partition, and add it to the groups
+//! ```
+//!
+//! Of inputs it is not known before whether their columns have codes. Where one has none, which mostly the first partition
+//! tells, the plan that stood here before is run instead: nothing was answered yet.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,20 +28,22 @@ use datafusion::physical_plan::metrics::{
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning,
-    PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan,
+    Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::answer::make_batch;
+use super::inputs::aggregate_inputs;
 use super::lower::Output;
 use crate::error::to_datafusion;
+use crate::external::ExternalScanExec;
 use crate::scan::{OpenedSegment, StoreScanExec};
 
 /// An aggregate over a scan that decodes nothing but its result.
 #[derive(Debug, Clone)]
 pub struct AggregateOnCodesExec {
-    scan: StoreScanExec,
+    rows: RowsOf,
     query: Arc<Query>,
     program: Arc<Program>,
     outputs: Arc<[Output]>,
@@ -41,11 +51,24 @@ pub struct AggregateOnCodesExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
+/// Whose rows are aggregated.
+#[derive(Debug, Clone)]
+pub(super) enum RowsOf {
+    /// Those of a table.
+    Store(StoreScanExec),
+    /// Those of inputs.
+    Inputs {
+        scan: ExternalScanExec,
+        /// The same aggregate without codes.
+        otherwise: Arc<dyn ExecutionPlan>,
+    },
+}
+
 impl AggregateOnCodesExec {
-    /// Runs `query` instead of `scan`. `schema` is that of the aggregate: grouping columns, then
+    /// Runs `query` over `rows`. `schema` is that of the aggregate: grouping columns, then
     /// `outputs`.
     pub(super) fn new(
-        scan: StoreScanExec,
+        rows: RowsOf,
         query: Query,
         program: Program,
         outputs: Vec<Output>,
@@ -59,7 +82,7 @@ impl AggregateOnCodesExec {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         AggregateOnCodesExec {
-            scan,
+            rows,
             query: Arc::new(query),
             program: Arc::new(program),
             outputs: outputs.into(),
@@ -68,9 +91,26 @@ impl AggregateOnCodesExec {
         }
     }
 
-    async fn run(self) -> Result<RecordBatch> {
-        let threads = self.scan.properties().output_partitioning().partition_count();
-        let work = Arc::new(Work::open(&self).map_err(to_datafusion)?);
+    async fn run(self, context: Arc<TaskContext>) -> Result<Answer> {
+        let (rows, columns) = match &self.rows {
+            RowsOf::Store(scan) => (self.rows_of_store(scan).await?, scan.table().columns()),
+            RowsOf::Inputs { scan, otherwise } => {
+                let (query, program) = (Arc::clone(&self.query), Arc::clone(&self.program));
+                let counts = Counts::new(&self.metrics);
+                match aggregate_inputs(scan.reading(&context)?, query, program, counts).await? {
+                    Some(rows) => (rows, scan.columns()),
+                    None => return otherwise.execute(0, context).map(Answer::Otherwise),
+                }
+            }
+        };
+        let groups = self.query.groups.iter().map(|c| columns.columns()[*c].data_type);
+        let groups: Vec<_> = groups.collect();
+        make_batch(&rows, &groups, &self.outputs, &self.schema()).map(Answer::Groups)
+    }
+
+    async fn rows_of_store(&self, scan: &StoreScanExec) -> Result<Vec<GroupRow>> {
+        let threads = scan.properties().output_partitioning().partition_count();
+        let work = Arc::new(Work::open(self, scan).map_err(to_datafusion)?);
         let others: Vec<_> = (1..threads.min(work.queue.len()))
             .map(|_| SpawnedTask::spawn(Arc::clone(&work).take_pages()))
             .collect();
@@ -83,27 +123,58 @@ impl AggregateOnCodesExec {
                 .map_err(to_datafusion)?;
             all.merge(state).map_err(to_datafusion)?;
         }
-        let rows = work.finish(all, &self.query, &self.program).map_err(to_datafusion)?;
-        let table = self.scan.table().columns();
-        let groups: Vec<_> =
-            self.query.groups.iter().map(|c| table.columns()[*c].data_type).collect();
-        make_batch(&rows, &groups, &self.outputs, &self.schema())
+        work.finish(all, &self.query, &self.program).map_err(to_datafusion)
     }
+}
+
+/// What a run gives.
+enum Answer {
+    /// All groups.
+    Groups(RecordBatch),
+    /// The groups as the plan without codes makes them.
+    Otherwise(SendableRecordBatchStream),
 }
 
 /// What the threads of one run share.
 struct Work {
     queue: PageQueue,
     segments: Vec<(Arc<SegmentFile>, SegmentScan)>,
+    counts: Counts,
+}
+
+/// Counts how much of pages had to be looked at.
+#[derive(Debug, Clone)]
+pub(super) struct Counts {
     pages_scanned: Count,
     pages_pruned: Count,
     rows_tested: Count,
 }
 
+impl Counts {
+    fn new(metrics: &ExecutionPlanMetricsSet) -> Self {
+        let counter = |name| MetricBuilder::new(metrics).counter(name, 0);
+        Counts {
+            pages_scanned: counter("pages_scanned"),
+            pages_pruned: counter("pages_pruned"),
+            rows_tested: counter("rows_tested"),
+        }
+    }
+
+    /// Counts a page of so many rows.
+    pub fn add(&self, work: PageWork, rows: u32) {
+        if work == PageWork::Pruned {
+            return self.pages_pruned.add(1);
+        }
+        self.pages_scanned.add(1);
+        if work == PageWork::Tested {
+            self.rows_tested.add(rows as usize);
+        }
+    }
+}
+
 impl Work {
-    fn open(exec: &AggregateOnCodesExec) -> StoreResult<Self> {
-        let segments = exec
-            .scan
+    fn open(exec: &AggregateOnCodesExec, scan: &StoreScanExec) -> StoreResult<Self> {
+        let segments = scan
             .open_segments()?
             .into_iter()
             .map(|OpenedSegment { file, deleted, .. }| {
@@ -113,14 +184,7 @@ impl Work {
             })
             .collect::<StoreResult<Vec<_>>>()?;
         let queue = PageQueue::new(segments.iter().map(|(s, _)| s.page_rows().len()));
-        let counter = |name| MetricBuilder::new(&exec.metrics).counter(name, 0);
-        Ok(Work {
-            queue,
-            segments,
-            pages_scanned: counter("pages_scanned"),
-            pages_pruned: counter("pages_pruned"),
-            rows_tested: counter("rows_tested"),
-        })
+        Ok(Work { queue, segments, counts: Counts::new(&exec.metrics) })
     }
 
     /// One thread's part. A cancelled statement ends where the task yields.
@@ -128,14 +192,8 @@ impl Work {
         let mut state = State::default();
         while let Some(page) = self.queue.take() {
             let (segment, scan) = &self.segments[page.segment];
-            match scan.aggregate_page(segment, page.page, page.segment, &mut state)? {
-                PageWork::Pruned => self.pages_pruned.add(1),
-                PageWork::Untested => self.pages_scanned.add(1),
-                PageWork::Tested => {
-                    self.pages_scanned.add(1);
-                    self.rows_tested.add(segment.page_rows()[page.page] as usize);
-                }
-            }
+            let work = scan.aggregate_page(segment, page.page, page.segment, &mut state)?;
+            self.counts.add(work, segment.page_rows()[page.page]);
             tokio::task::consume_budget().await;
         }
         Ok(state)
@@ -158,7 +216,10 @@ impl DisplayAs for AggregateOnCodesExec {
             DisplayFormatType::TreeRender => write!(f, "gby=[{groups}]\naggr=[{outputs}]"),
             _ => {
                 write!(f, "AggregateOnCodesExec: gby=[{groups}], aggr=[{outputs}], over ")?;
-                self.scan.fmt_as(format, f)
+                match &self.rows {
+                    RowsOf::Store(scan) => scan.fmt_as(format, f),
+                    RowsOf::Inputs { scan, .. } => scan.fmt_as(format, f),
+                }
             }
         }
     }
@@ -178,7 +239,18 @@ impl ExecutionPlan for AggregateOnCodesExec {
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
+        match &self.rows {
+            RowsOf::Store(_) => Vec::new(),
+            RowsOf::Inputs { otherwise, .. } => vec![otherwise],
+        }
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition; self.children().len()]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
     }
 
     fn apply_expressions(
@@ -190,10 +262,14 @@ impl ExecutionPlan for AggregateOnCodesExec {
 
     fn replace_children(
         self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        let (RowsOf::Inputs { scan, .. }, Some(otherwise)) = (&self.rows, children.first()) else {
+            return Ok(self);
+        };
+        let rows = RowsOf::Inputs { scan: scan.clone(), otherwise: Arc::clone(otherwise) };
+        Ok(Arc::new(AggregateOnCodesExec { rows, ..self.as_ref().clone() }))
     }
 
     fn with_new_children(
@@ -213,17 +289,21 @@ impl ExecutionPlan for AggregateOnCodesExec {
     ) -> Result<SendableRecordBatchStream> {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let batch_rows = context.session_config().batch_size().max(1);
-        let run = self.clone().run();
+        let run = self.clone().run(context);
         let batches = stream::once(async move {
             let timer = metrics.elapsed_compute().timer();
-            let batch = run.await?;
+            let answer = run.await?;
             timer.done();
+            let batch = match answer {
+                Answer::Groups(batch) => batch,
+                Answer::Otherwise(batches) => return Ok(batches.boxed()),
+            };
             metrics.record_output(batch.num_rows());
             let rows = batch.num_rows();
             let slices = (0..rows)
                 .step_by(batch_rows)
                 .map(move |at| Ok(batch.slice(at, batch_rows.min(rows - at))));
-            Ok::<_, DataFusionError>(stream::iter(slices))
+            Ok::<_, DataFusionError>(stream::iter(slices).boxed())
         })
         .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches.boxed())))

@@ -3,9 +3,11 @@
 //! A DECIMAL is its unscaled value there, so that a change of scale is a multiplication by a power of
 //! ten. `None` means that an expression cannot be said exactly.
 
+use coload_ddl::Schema;
+use coload_scan::Predicate;
 use coload_scan::aggregate::{Aggregate, Expr, FloatExpr, FloatWidth, Query};
 use coload_types::{DataType, Physical};
-use datafusion::arrow::datatypes::{DataType as ArrowType, Schema as ArrowSchema};
+use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -13,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::scalar::ScalarValue;
 
+use crate::external::ExternalScanExec;
 use crate::rules::{Arithmetic, Operation};
 use crate::scan::StoreScanExec;
 
@@ -41,9 +44,58 @@ pub enum OutputKind {
     FloatAverage,
 }
 
+/// A scan whose tests are exact.
+#[derive(Clone, Copy)]
+pub enum Scan<'a> {
+    Store(&'a StoreScanExec),
+    Inputs(&'a ExternalScanExec),
+}
+
+impl<'a> Scan<'a> {
+    /// The scan that a node is; `None` for other nodes, and where a number of rows is enough.
+    fn of(plan: &'a dyn ExecutionPlan) -> Option<Self> {
+        if let Some(scan) = plan.downcast_ref::<StoreScanExec>() {
+            return scan.limit().is_none().then_some(Scan::Store(scan));
+        }
+        let scan = plan.downcast_ref::<ExternalScanExec>()?;
+        scan.limit().is_none().then_some(Scan::Inputs(scan))
+    }
+
+    fn schema(self) -> SchemaRef {
+        match self {
+            Scan::Store(scan) => scan.schema(),
+            Scan::Inputs(scan) => scan.schema(),
+        }
+    }
+
+    /// The columns that segments have.
+    pub fn columns(self) -> &'a Schema {
+        match self {
+            Scan::Store(scan) => scan.table().columns(),
+            Scan::Inputs(scan) => scan.columns(),
+        }
+    }
+
+    /// Which of them a column of the output is.
+    fn column(self, output: usize) -> Option<usize> {
+        match self {
+            Scan::Store(scan) => scan.projection().get(output).copied(),
+            Scan::Inputs(scan) => (output < scan.schema().fields().len()).then_some(output),
+        }
+    }
+
+    /// Tests that each row passes.
+    pub fn predicates(self) -> &'a [Predicate] {
+        match self {
+            Scan::Store(scan) => scan.predicates(),
+            Scan::Inputs(scan) => scan.tests(),
+        }
+    }
+}
+
 /// The input of an aggregate: a scan, with projections between.
 pub struct Input<'a> {
-    scan: &'a StoreScanExec,
+    scan: Scan<'a>,
     /// From the aggregate down.
     projections: Vec<&'a ProjectionExec>,
 }
@@ -59,8 +111,8 @@ impl<'a> Input<'a> {
     pub fn find(mut plan: &'a dyn ExecutionPlan) -> Option<Self> {
         let mut projections = Vec::new();
         loop {
-            if let Some(scan) = plan.downcast_ref::<StoreScanExec>() {
-                return scan.limit().is_none().then_some(Input { scan, projections });
+            if let Some(scan) = Scan::of(plan) {
+                return Some(Input { scan, projections });
             }
             let projection = plan.downcast_ref::<ProjectionExec>()?;
             plan = projection.input().as_ref();
@@ -68,11 +120,11 @@ impl<'a> Input<'a> {
         }
     }
 
-    pub fn scan(&self) -> &'a StoreScanExec {
+    pub fn scan(&self) -> Scan<'a> {
         self.scan
     }
 
-    fn schema(&self, depth: usize) -> std::sync::Arc<ArrowSchema> {
+    fn schema(&self, depth: usize) -> SchemaRef {
         match self.projections.get(depth) {
             Some(projection) => projection.schema(),
             None => self.scan.schema(),
@@ -83,11 +135,11 @@ impl<'a> Input<'a> {
     fn behind(&self, column: &Column, depth: usize) -> Option<Behind<'a>> {
         Some(match self.projections.get(depth) {
             Some(projection) => Behind::Expr(&projection.expr().get(column.index())?.expr),
-            None => Behind::Column(*self.scan.projection().get(column.index())?),
+            None => Behind::Column(self.scan.column(column.index())?),
         })
     }
 
-    /// The table column that an expression is.
+    /// The column of segments that an expression is.
     pub fn column(&self, expr: &dyn PhysicalExpr, depth: usize) -> Option<usize> {
         let column = expr.downcast_ref::<Column>()?;
         match self.behind(column, depth)? {
@@ -97,7 +149,7 @@ impl<'a> Input<'a> {
     }
 
     fn data_type(&self, column: usize) -> DataType {
-        self.scan.table().columns().columns()[column].data_type
+        self.scan.columns().columns()[column].data_type
     }
 
     fn exact(&self, expr: &dyn PhysicalExpr, depth: usize) -> Option<Scaled> {

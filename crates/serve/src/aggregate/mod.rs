@@ -14,6 +14,7 @@
 
 mod answer;
 mod exec;
+mod inputs;
 mod lower;
 mod rule;
 

@@ -6,9 +6,10 @@ use coload_scan::aggregate::{Program, Query, supports};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
-use super::exec::AggregateOnCodesExec;
-use super::lower::{Input, lower};
+use super::exec::{AggregateOnCodesExec, RowsOf};
+use super::lower::{Input, Scan, lower};
 use crate::physical_rules::Replaced;
+use crate::scan::OpenedSegment;
 
 /// An aggregate that runs on codes, in the place of one that can.
 pub(crate) fn aggregate_on_codes(plan: &Arc<dyn ExecutionPlan>) -> Replaced {
@@ -36,11 +37,14 @@ pub(crate) fn aggregate_on_codes(plan: &Arc<dyn ExecutionPlan>) -> Replaced {
         .map(|function| lower(function, &input, &mut query))
         .collect::<Option<Vec<_>>>()?;
     let program = Program::new(&query.aggregates).ok()?;
-    // A damaged segment is left to the scan, which says so.
-    let segments = input.scan().open_segments().ok()?;
-    if !segments.iter().all(|segment| supports(&segment.file, &query).unwrap_or(false)) {
-        return None;
-    }
-    let scan = input.scan().clone();
-    Some(Arc::new(AggregateOnCodesExec::new(scan, query, program, outputs, last.schema())))
+    let rows = match input.scan() {
+        Scan::Store(scan) => {
+            // A damaged segment is left to the scan, which says so.
+            let segments = scan.open_segments().ok()?;
+            let fits = |segment: &OpenedSegment| supports(&segment.file, &query).unwrap_or(false);
+            segments.iter().all(fits).then(|| RowsOf::Store(scan.clone()))?
+        }
+        Scan::Inputs(scan) => RowsOf::Inputs { scan: scan.clone(), otherwise: Arc::clone(plan) },
+    };
+    Some(Arc::new(AggregateOnCodesExec::new(rows, query, program, outputs, last.schema())))
 }

@@ -91,7 +91,7 @@ pub(crate) async fn run_load(
         ..Resources::default()
     };
     let hooks = Hooks::default();
-    let ended = EndOnDrop(Arc::clone(&hooks.cancel));
+    let ended = EndOnDrop::new(&hooks);
     let store: Store = database.store().clone();
     let (tell, told) = tokio::sync::oneshot::channel();
     let work = move || {
@@ -108,8 +108,14 @@ pub(crate) async fn run_load(
         .map_err(|_| Error::Unavailable("the thread of a load has ended without a word".into()))?
 }
 
-/// Cancels a load.
-struct EndOnDrop(Arc<AtomicBool>);
+/// Cancels a load when nobody waits for it any more.
+pub(crate) struct EndOnDrop(Arc<AtomicBool>);
+
+impl EndOnDrop {
+    pub fn new(hooks: &Hooks) -> Self {
+        EndOnDrop(Arc::clone(&hooks.cancel))
+    }
+}
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {

@@ -36,8 +36,10 @@ use crate::catalog::ExtraTable;
 use crate::planning::pause::paused;
 use crate::rights::Rights;
 pub use allowed::{Allowed, ExternalPlace};
-pub(crate) use load::{hold, load_of, run_load};
+pub(crate) use load::{EndOnDrop, hold, load_of, run_load};
 pub use reference::{ExternalOption, ExternalReference, OptionValue, ReadAs};
+pub(crate) use rows::{Reading, read_all};
+pub(crate) use scan::ExternalScanExec;
 pub(crate) use table::ExternalTable;
 
 /// Finds out what inputs are, as loads do.

@@ -26,30 +26,42 @@ use coload_transform::PartitionColumn;
 use coload_types::{DataType, Error, Result};
 use coload_wire::Seal;
 use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::RecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use futures::Stream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::table::ExternalTable;
 use crate::arrays::array_of;
-use crate::error::to_datafusion;
+use crate::error::{from_datafusion, to_datafusion};
 
 /// What is read, and with what.
-pub(super) struct Reading {
+#[derive(Debug)]
+pub(crate) struct Reading {
     pub table: Arc<ExternalTable>,
     /// The load of the columns that are read.
     pub request: Arc<LoadRequest>,
     pub resources: Resources,
-    /// Columns of the batches: those that are read, or none.
+    pub held: MemoryReservation,
+}
+
+/// Which rows are wanted, and how.
+pub(super) struct Rows {
+    /// Columns that are read.
+    pub read: SchemaRef,
+    /// Columns of the batches: the first of those.
     pub schema: SchemaRef,
+    /// What rows pass, over the columns that are read.
+    pub filter: Option<Arc<dyn PhysicalExpr>>,
     pub batch_rows: usize,
     pub limit: Option<usize>,
-    pub held: MemoryReservation,
 }
 
 /// What the load tells the statement.
@@ -66,21 +78,29 @@ enum Message {
 /// `Unavailable` when there is no thread to be had.
 pub(super) fn read(
     reading: Reading,
+    rows: Rows,
     (metrics, partition): (&ExecutionPlanMetricsSet, usize),
 ) -> Result<ExternalRows> {
-    let Reading { table, request, resources, schema, batch_rows, limit, held } = reading;
+    let Rows { read, schema, filter, batch_rows, limit } = rows;
     let (sender, receiver) = channel(1);
     let hooks = Hooks::default();
     let cancel = Arc::clone(&hooks.cancel);
+    let Reading { table, request, resources, held } = reading;
     let batches = Batches {
         types: request.schema.columns().iter().map(|column| column.data_type).collect(),
+        read,
         schema: Arc::clone(&schema),
+        filter,
         order: Mutex::default(),
         sender,
         rows: AtomicU64::new(0),
     };
     let work = move || {
-        let last = run(&table, &request, (&resources, &hooks), &batches);
+        let load = Load { request: &request, resources: &resources, hooks: &hooks };
+        let last = match read_all(&table, load, &batches) {
+            Ok(()) => batches.end(),
+            Err(error) => Message::Failed(error),
+        };
         // Who has gone wants no last word.
         let _ = batches.sender.blocking_send(last);
     };
@@ -99,23 +119,18 @@ pub(super) fn read(
     })
 }
 
-/// Reads all rows; how that ended.
-fn run(
-    table: &ExternalTable,
-    request: &LoadRequest,
-    (resources, hooks): (&Resources, &Hooks),
-    batches: &Batches,
-) -> Message {
-    match read_rows(Load { request, resources, hooks }, batches) {
-        Ok(RowsRead::All) => match lock(&batches.order).waiting.is_empty() {
-            true => Message::End,
-            false => Message::Failed(Error::Corrupt("rows of a partition without its end".into())),
-        },
-        Ok(RowsRead::TooNarrow { wider, widened }) => {
+/// Reads all rows of a table into a target. A field that its column does not hold is an error that the statement may not see:
+/// the table has learned from it.
+///
+/// # Errors
+/// Those of a load.
+pub(crate) fn read_all(table: &ExternalTable, load: Load<'_>, target: &dyn Target) -> Result<()> {
+    match read_rows(load, target)? {
+        RowsRead::All => Ok(()),
+        RowsRead::TooNarrow { wider, widened } => {
             table.learn(wider);
-            Message::Failed(too_narrow(&widened))
+            Err(too_narrow(&widened))
         }
-        Err(error) => Message::Failed(error),
     }
 }
 
@@ -137,7 +152,9 @@ fn too_narrow(widened: &[Widened]) -> Error {
 /// Takes rows as batches, and gives them to the statement in order.
 struct Batches {
     types: Vec<DataType>,
+    read: SchemaRef,
     schema: SchemaRef,
+    filter: Option<Arc<dyn PhysicalExpr>>,
     order: Mutex<Order>,
     sender: Sender<Message>,
     rows: AtomicU64,
@@ -171,17 +188,44 @@ impl Order {
     }
 }
 
-/// A batch that a worker made.
+/// A batch that a worker made, and of how many rows.
 #[derive(Debug)]
-struct Made(RecordBatch);
+struct Made {
+    batch: RecordBatch,
+    of: usize,
+}
 
 impl MadeRows for Made {
     fn count(&self) -> usize {
-        self.0.num_rows()
+        self.of
     }
 }
 
 impl Batches {
+    /// What is said at the end of all rows.
+    fn end(&self) -> Message {
+        match lock(&self.order).waiting.is_empty() {
+            true => Message::End,
+            false => Message::Failed(Error::Corrupt("rows of a partition without its end".into())),
+        }
+    }
+
+    /// The rows of these columns that pass, with the columns that are wanted.
+    fn batch(&self, columns: &[CheckedColumn<'_>], rows: usize) -> DataFusionResult<RecordBatch> {
+        // A scan without columns reads one to count its rows.
+        let schema = if self.filter.is_some() { &self.read } else { &self.schema };
+        let wanted = columns.iter().zip(&self.types).take(schema.fields().len());
+        let arrays = wanted.map(|(column, data_type)| array_of(*column, rows, *data_type));
+        let arrays = arrays.collect::<Result<Vec<ArrayRef>>>().map_err(to_datafusion)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?;
+        let Some(filter) = &self.filter else { return Ok(batch) };
+        let passes = filter.evaluate(&batch)?.into_array(rows)?;
+        let passes = filter_record_batch(&batch, as_boolean_array(&passes)?)?;
+        let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
+        Ok(passes.project(&columns)?)
+    }
+
     /// Sends what is next. The lock is held meanwhile, so that others wait behind.
     fn send(&self, mut order: std::sync::MutexGuard<'_, Order>) -> Result<()> {
         while let Some(batch) = order.take() {
@@ -194,13 +238,8 @@ impl Batches {
 
 impl TakesRows for Batches {
     fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<Box<dyn MadeRows>> {
-        // A scan without columns reads one to count its rows.
-        let wanted = columns.iter().zip(&self.types).take(self.schema.fields().len());
-        let arrays = wanted.map(|(column, data_type)| array_of(*column, rows, *data_type));
-        let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options);
-        Ok(Box::new(Made(batch.map_err(|e| Error::Corrupt(e.to_string()))?)))
+        let batch = self.batch(columns, rows).map_err(from_datafusion)?;
+        Ok(Box::new(Made { batch, of: rows }))
     }
 
     fn left_out(&self, _: usize) -> Vec<LeftOut> {
@@ -218,8 +257,9 @@ impl Target for Batches {
         let mut order = lock(&self.order);
         for column in columns {
             let AheadColumn::Rows(rows) = column else { return Err(no_rows()) };
-            let Made(batch) = rows.into_form()?.rows;
-            self.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            let Made { batch, of } = rows.into_form()?.rows;
+            // Those that the filter took away were read, too.
+            self.rows.fetch_add(of as u64, Ordering::Relaxed);
             order.waiting.insert((partition, fragment), batch);
         }
         self.send(order)?;

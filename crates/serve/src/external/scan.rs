@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use coload_ddl::Schema;
 use coload_load::{InputForm, LoadRequest, Resources, RowTest, keep_wanted_inputs, project};
 use coload_scan::{Predicate, Test, may_match};
 use coload_transform::MEMORY_MIN;
@@ -25,10 +26,11 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 
-use super::rows::{Reading, read};
+use super::rows::{Reading, Rows, read};
 use super::table::ExternalTable;
 use crate::error::to_datafusion;
 use crate::filter::describe;
+use crate::names::folded_schema;
 
 /// Share of the memory of all statements that one scan takes.
 const MEMORY_SHARE: usize = 8;
@@ -37,10 +39,14 @@ const MEMORY_MAX: usize = 512 << 20;
 
 /// What is asked of a scan.
 pub(super) struct Wanted {
-    /// Columns of the table, in the order of the output.
-    pub projection: Vec<usize>,
-    /// Tests that rows must pass in the end.
+    /// Columns of the table that are read: those of the output in their order, then those that only tests look at.
+    pub read: Vec<usize>,
+    /// How many columns the output has.
+    pub columns: usize,
+    /// Tests that rows pass, together.
     pub tests: Vec<Predicate>,
+    /// The same as an expression over the columns that are read.
+    pub filter: Option<Arc<dyn PhysicalExpr>>,
     /// Number of rows that are enough.
     pub limit: Option<usize>,
 }
@@ -55,28 +61,35 @@ impl RowTest for Tests {
         let of = self.0.iter().filter(|predicate| predicate.column == column);
         of.into_iter().all(|p| may_match(&p.test, 2, 0, Some(least), Some(greatest)))
     }
+
+    fn asks(&self, column: usize) -> bool {
+        self.0.iter().any(|predicate| predicate.column == column)
+    }
+
+    fn one_of(&self, column: usize) -> Option<&[Value]> {
+        self.0.iter().find_map(|predicate| match &predicate.test {
+            Test::In(values) if predicate.column == column => Some(&values[..]),
+            _ => None,
+        })
+    }
 }
 
-/// The tests of columns that are read.
-fn row_test(tests: &[Predicate], read: &[usize]) -> Option<Arc<dyn RowTest>> {
-    let of_read = |predicate: &Predicate| {
-        let column = read.iter().position(|column| *column == predicate.column)?;
-        let passes_null = matches!(predicate.test, Test::IsNull);
-        (!passes_null).then(|| Predicate { column, test: predicate.test.clone() })
-    };
-    let tests: Vec<Predicate> = tests.iter().filter_map(of_read).collect();
+/// What is known of rows that no test passes.
+fn row_test(tests: &[Predicate]) -> Option<Arc<dyn RowTest>> {
+    let of_values = tests.iter().filter(|test| !matches!(test.test, Test::IsNull));
+    let tests: Vec<Predicate> = of_values.cloned().collect();
     (!tests.is_empty()).then(|| Arc::new(Tests(tests)) as Arc<dyn RowTest>)
 }
 
-/// Reads inputs.
+/// Reads inputs. Its tests are exact: no filter needs to stand above it.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalScanExec {
     table: Arc<ExternalTable>,
-    projection: Arc<[usize]>,
-    /// The load of the columns that are read: at least one, so that rows are counted.
+    /// The load of the columns that are read.
     request: Arc<LoadRequest>,
-    /// What rows must pass, for whom a test stands above.
+    /// What rows must pass, by the columns that are read, as tests and as an expression.
     tests: Arc<[Predicate]>,
+    filter: Option<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
     threads: usize,
     properties: Arc<PlanProperties>,
@@ -88,12 +101,15 @@ impl ExternalScanExec {
     ///
     /// # Errors
     /// When a column is not of the table.
-    pub fn new(table: &ExternalTable, wanted: Wanted, threads: usize) -> Result<Self> {
-        let Wanted { projection, tests, limit } = wanted;
-        let schema = Arc::new(table.schema().project(&projection)?);
-        let read = if projection.is_empty() { &[0][..] } else { &projection };
-        let mut request = project(table.request(), read).map_err(to_datafusion)?;
-        request.wanted = row_test(&tests, read);
+    pub(super) fn new(table: &ExternalTable, wanted: Wanted, threads: usize) -> Result<Self> {
+        let Wanted { read, columns, mut tests, filter, limit } = wanted;
+        let schema = Arc::new(table.schema().project(&read[..columns])?);
+        let mut request = project(table.request(), &read).map_err(to_datafusion)?;
+        for test in &mut tests {
+            let place = read.iter().position(|column| *column == test.column);
+            test.column = place.unwrap_or(test.column);
+        }
+        request.wanted = row_test(&tests);
         keep_wanted_inputs(&mut request).map_err(to_datafusion)?;
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -104,13 +120,49 @@ impl ExternalScanExec {
         .with_scheduling_type(SchedulingType::Cooperative);
         Ok(ExternalScanExec {
             table: Arc::new(table.clone()),
-            projection: projection.into(),
             request: Arc::new(request),
             tests: tests.into(),
+            filter,
             limit,
             threads,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// Columns that are read; those of the output come first, in their order.
+    pub fn columns(&self) -> &Schema {
+        &self.request.schema
+    }
+
+    /// Tests that each row passes, by [`Self::columns`].
+    pub fn tests(&self) -> &[Predicate] {
+        &self.tests
+    }
+
+    /// Number of rows that are enough; `None` for all.
+    pub fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    /// What a run of it reads, and with what.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn reading(&self, context: &TaskContext) -> Result<Reading> {
+        let pool = context.memory_pool();
+        let memory = match pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => (bytes / MEMORY_SHARE).clamp(MEMORY_MIN, MEMORY_MAX),
+            MemoryLimit::Infinite | MemoryLimit::Unknown => MEMORY_MAX,
+        };
+        let held = MemoryConsumer::new(format!("the scan of {}", self.table.name())).register(pool);
+        held.try_grow(memory)?;
+        let resources = Resources { threads: self.threads.max(1), memory, ..Resources::default() };
+        Ok(Reading {
+            table: Arc::clone(&self.table),
+            request: Arc::clone(&self.request),
+            resources,
+            held,
         })
     }
 }
@@ -125,8 +177,8 @@ impl ExternalScanExec {
 
 impl DisplayAs for ExternalScanExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = self.table.columns().columns();
-        let names: Vec<&str> = self.projection.iter().map(|c| columns[*c].name.as_str()).collect();
+        let columns = self.columns().columns().iter().take(self.schema().fields().len());
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
         let form = match self.request.form {
             InputForm::Text if self.request.dialect.json.is_some() => "json",
             InputForm::Text => "text",
@@ -142,9 +194,8 @@ impl DisplayAs for ExternalScanExec {
             format!("columns=[{}]", names.join(", ")),
         ];
         if !self.tests.is_empty() {
-            let all = self.table.columns();
-            let tests: Vec<String> = self.tests.iter().map(|test| describe(test, all)).collect();
-            parts.push(format!("wanted=[{}]", tests.join(" AND ")));
+            let tests = self.tests.iter().map(|test| describe(test, self.columns()));
+            parts.push(format!("filter=[{}]", tests.collect::<Vec<_>>().join(" AND ")));
         }
         if let Some(limit) = self.limit {
             parts.push(format!("limit={limit}"));
@@ -203,24 +254,15 @@ impl ExecutionPlan for ExternalScanExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let pool = context.memory_pool();
-        let memory = match pool.memory_limit() {
-            MemoryLimit::Finite(bytes) => (bytes / MEMORY_SHARE).clamp(MEMORY_MIN, MEMORY_MAX),
-            MemoryLimit::Infinite | MemoryLimit::Unknown => MEMORY_MAX,
-        };
-        let held = MemoryConsumer::new(format!("the scan of {}", self.table.name())).register(pool);
-        held.try_grow(memory)?;
-        let resources = Resources { threads: self.threads.max(1), memory, ..Resources::default() };
-        let reading = Reading {
-            table: Arc::clone(&self.table),
-            request: Arc::clone(&self.request),
-            resources,
+        let rows = Rows {
+            read: folded_schema(self.columns()),
             schema: self.schema(),
+            filter: self.filter.clone(),
             batch_rows: context.session_config().batch_size(),
             limit: self.limit,
-            held,
         };
-        let rows = read(reading, (&self.metrics, partition)).map_err(to_datafusion)?;
+        let reading = self.reading(&context)?;
+        let rows = read(reading, rows, (&self.metrics, partition)).map_err(to_datafusion)?;
         Ok(Box::pin(cooperative(rows)))
     }
 

@@ -6,9 +6,12 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use coload_ddl::Schema;
 use coload_load::{LoadRequest, WiderColumns};
+use coload_scan::Predicate;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::DFSchema;
 use datafusion::error::Result;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -70,13 +73,13 @@ impl TableProvider for ExternalTable {
         TableType::Temporary
     }
 
-    /// Filters stay above the scan; what it leaves out by them is what no row of can pass.
+    /// Filters that are tests of values are the scan's, exactly; others stand above it.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
         let of = |filter: &&Expr| match tests_of(filter, self.columns()) {
-            Some(_) => TableProviderFilterPushDown::Inexact,
+            Some(_) => TableProviderFilterPushDown::Exact,
             None => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(of).collect())
@@ -95,7 +98,25 @@ impl TableProvider for ExternalTable {
         };
         let threads = state.config().target_partitions();
         let tests = filters.iter().filter_map(|filter| tests_of(filter, self.columns())).flatten();
-        let asked = Wanted { projection, tests: tests.collect(), limit };
-        Ok(Arc::new(ExternalScanExec::new(self, asked, threads)?))
+        let tests: Vec<Predicate> = tests.collect();
+        let mut read = projection.clone();
+        for test in &tests {
+            if !read.contains(&test.column) {
+                read.push(test.column);
+            }
+        }
+        if read.is_empty() {
+            // Records are counted by a field.
+            read.push(0);
+        }
+        let filter = match conjunction(filters.iter().cloned()) {
+            Some(filter) => {
+                let of_read = DFSchema::try_from(self.arrow.project(&read)?)?;
+                Some(state.create_physical_expr(filter, &of_read)?)
+            }
+            None => None,
+        };
+        let wanted = Wanted { read, columns: projection.len(), tests, filter, limit };
+        Ok(Arc::new(ExternalScanExec::new(self, wanted, threads)?))
     }
 }

@@ -1,6 +1,11 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
+/// The first column chunk.
+fn first() -> Leaves {
+    Leaves { numbers: vec![0], with_hints: false }
+}
+
 /// A field of a structure: the distance of its number, and its kind.
 fn field(delta: u8, kind: u8) -> u8 {
     delta << 4 | kind
@@ -38,7 +43,7 @@ fn footer(groups: &[u64]) -> Vec<u8> {
 #[test]
 fn a_footer_tells_fields_and_row_groups() {
     let bytes = footer(&[3, 4]);
-    let read = Footer::decode(&bytes, 100, 1 << 20, |_| Ok(vec![0])).unwrap();
+    let read = Footer::decode(&bytes, 100, 1 << 20, |_| Ok(first())).unwrap();
     assert_eq!((read.rows, read.raw_bytes, read.groups.len()), (7, 18, 2));
     let names: Vec<(&str, &str)> =
         read.fields.iter().map(|field| (field.name.as_str(), field.kind.as_str())).collect();
@@ -46,7 +51,7 @@ fn a_footer_tells_fields_and_row_groups() {
     let [column] = read.groups[1].columns[..] else { panic!("{:?}", read.groups[1]) };
     assert_eq!((column.start, column.bytes, read.groups[1].rows), (4, 9, 4));
     for cut in 0..bytes.len() {
-        let cut = Footer::decode(&bytes[..cut], 100, 1 << 20, |_| Ok(vec![0]));
+        let cut = Footer::decode(&bytes[..cut], 100, 1 << 20, |_| Ok(first()));
         assert!(matches!(cut, Err(Fault::Damaged(_))), "{cut:?}");
     }
 }
@@ -54,7 +59,7 @@ fn a_footer_tells_fields_and_row_groups() {
 #[test]
 fn what_a_footer_says_is_bounded() {
     let decode = |bytes: &[u8], data_bytes, bytes_max| {
-        Footer::decode(bytes, data_bytes, bytes_max, |_| Ok(vec![0])).unwrap_err()
+        Footer::decode(bytes, data_bytes, bytes_max, |_| Ok(first())).unwrap_err()
     };
     let many = decode(&footer(&[1 << 40]), 100, 1 << 20);
     assert!(matches!(&many, Fault::Unknown(text) if text.contains("1099511627776 rows")));

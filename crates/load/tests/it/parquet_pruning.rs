@@ -1,0 +1,168 @@
+//! What bounds, page indexes and Bloom filters leave out is what no row passes, and no more.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use ::parquet::basic::Compression;
+use coload_load::RowTest;
+use coload_scan::{Predicate, Test, may_match};
+use coload_store::Store;
+use coload_types::Value;
+use proptest::prelude::*;
+
+use crate::model::Row;
+use crate::parquet_files::{KINDS, Seeds, Shape, bytes, seeds};
+use crate::parquet_input::parquet_options;
+use crate::support::{load, rows, scratch, write};
+use crate::text::Random;
+
+/// The types whose values are those of the kinds of files.
+const TYPES: [&str; 20] = [
+    "BIGINT",
+    "SMALLINT",
+    "DECIMAL(20,0)",
+    "BOOLEAN",
+    "DOUBLE",
+    "DECIMAL(12,3)",
+    "DECIMAL(9,3)",
+    "DECIMAL(20,3)",
+    "DECIMAL(25,3)",
+    "VARCHAR",
+    "VARCHAR",
+    "DATE",
+    "TIMESTAMP",
+    "TIMESTAMP",
+    "TIMESTAMP",
+    "TIMESTAMP",
+    "UUID",
+    "REAL",
+    "BIGINT",
+    "TIME",
+];
+
+#[derive(Debug)]
+struct Tests(Vec<Predicate>);
+
+impl RowTest for Tests {
+    fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool {
+        let mut of = self.0.iter().filter(|predicate| predicate.column == column);
+        of.all(|p| may_match(&p.test, 2, 0, Some(least), Some(greatest)))
+    }
+
+    fn asks(&self, column: usize) -> bool {
+        self.0.iter().any(|predicate| predicate.column == column)
+    }
+
+    fn one_of(&self, column: usize) -> Option<&[Value]> {
+        self.0.iter().find_map(|predicate| match &predicate.test {
+            Test::In(values) if predicate.column == column => Some(&values[..]),
+            _ => None,
+        })
+    }
+}
+
+impl Tests {
+    fn passes(&self, row: &Row) -> bool {
+        self.0.iter().all(|p| p.test.matches(row[p.column].as_ref()))
+    }
+}
+
+/// A test of a column of rows, by values that these have.
+fn draw_test(column: usize, all: &[Row], random: &mut Random) -> Option<Predicate> {
+    let values: Vec<&Value> = all.iter().filter_map(|row| row[column].as_ref()).collect();
+    let value = |random: &mut Random| (*values[random.below(values.len())]).clone();
+    if values.is_empty() {
+        return None;
+    }
+    let test = match random.below(6) {
+        0 | 1 => Test::In(vec![value(random)]),
+        2 => Test::In(vec![value(random), value(random)]),
+        3 => Test::Range { low: Bound::Included(value(random)), high: Bound::Unbounded },
+        4 => Test::Range { low: Bound::Unbounded, high: Bound::Excluded(value(random)) },
+        _ => match value(random) {
+            Value::Bytes(text) => Test::Prefix(text[..text.len().min(2)].into()),
+            value => Test::NotIn(vec![value]),
+        },
+    };
+    Some(Predicate { column, test })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(
+        std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(96)
+    ) })]
+
+    #[test]
+    fn rows_that_pass_are_read(seed: u64) {
+        let dir = scratch();
+        let mut random = Random::new(seed);
+        let kinds: Vec<usize> = (0..random.below(3) + 1).map(|_| random.below(KINDS.len())).collect();
+        let columns: Vec<String> =
+            kinds.iter().enumerate().map(|(n, kind)| format!("c{n} {}", TYPES[*kind])).collect();
+        let groups: Vec<Vec<Seeds>> = (0..random.below(3) + 1)
+            .map(|_| {
+                let count = random.below(80);
+                let group = kinds.iter().map(|_| seeds(count, &mut random));
+                group.map(|mut seeds| {
+                    // Where values rise, pages differ.
+                    if count % 2 == 0 {
+                        seeds.sort_unstable();
+                    }
+                    seeds
+                }).collect()
+            })
+            .collect();
+        let shape = Shape::draw(&mut random);
+        let file = write(&dir, "in.parquet", &bytes(&kinds, &groups, shape, &mut random));
+        let mut options = parquet_options(&[file], &columns.join(", "));
+        options.resources.chunk_bytes = 1000;
+        let store = |name: &str| Store::create_or_open(dir.path().join(name)).unwrap();
+        let whole = store("whole");
+        load(&whole, &options).unwrap();
+        let all = rows(&whole, "t");
+        let drawn = (0..kinds.len()).filter_map(|column| draw_test(column, &all, &mut random));
+        let tests = Tests(drawn.collect());
+        let expected: Vec<&Row> = all.iter().filter(|row| tests.passes(row)).collect();
+        let tests = Arc::new(tests);
+        options.wanted = Some(tests.clone());
+        let some = store("some");
+        load(&some, &options).unwrap();
+        let read = rows(&some, "t");
+        let found: Vec<&Row> = read.iter().filter(|row| tests.passes(row)).collect();
+        prop_assert_eq!(found, expected);
+    }
+}
+
+/// Values rise by row, and each page has some of them: the rows that are read are those of the pages that may have some.
+#[test]
+fn only_pages_that_may_have_rows_are_read() {
+    let dir = scratch();
+    let shape = Shape {
+        version: 1,
+        compression: Compression::SNAPPY,
+        page_rows: 10,
+        dictionary_bytes: 1 << 20,
+    };
+    // The kinds BIGINT and TIMESTAMP of 64 bits, and texts that differ.
+    let kinds = [0, 9];
+    let seeds: Seeds = (0..1_000).map(|row| Some(row * 7 + 6)).collect();
+    let group = vec![seeds.clone(), seeds];
+    let columns = "c0 BIGINT, c1 VARCHAR";
+    let read = |tests: Vec<Predicate>, seed: u64| {
+        let mut random = Random::new(seed);
+        let file = bytes(&kinds, std::slice::from_ref(&group), shape, &mut random);
+        let file = write(&dir, &format!("in{seed}.parquet"), &file);
+        let mut options = parquet_options(&[file], columns);
+        options.wanted = Some(Arc::new(Tests(tests)));
+        let store = Store::create_or_open(dir.path().join(format!("{seed}"))).unwrap();
+        load(&store, &options).unwrap();
+        rows(&store, "t").len()
+    };
+    // The writer draws what it tells: of many files some tell all of it.
+    let equal = |value: i64| vec![Predicate { column: 0, test: Test::equal(Value::Int(value)) }];
+    let few: Vec<usize> = (0..24).map(|seed| read(equal(6 + 7 * 500 - 35_000), seed)).collect();
+    // Rows of one page.
+    assert!(few.contains(&14) && few.contains(&1_000), "{few:?}");
+    let none: Vec<usize> = (100..124).map(|seed| read(equal(7 * 500 - 35_000), seed)).collect();
+    assert!(none.contains(&0) && none.contains(&1_000), "{none:?}");
+}
