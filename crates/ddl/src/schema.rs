@@ -156,8 +156,12 @@ impl Schema {
         self.columns.is_empty()
     }
 
-    /// Position of a column by name, without regard to case.
+    /// Position of a column by name, without regard to case, of all scripts: as columns are told apart.
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+        let is_it = |known: &str| match known.is_ascii() && name.is_ascii() {
+            true => known.eq_ignore_ascii_case(name),
+            false => known.to_lowercase() == name.to_lowercase(),
+        };
+        self.columns.iter().position(|c| is_it(&c.name))
     }
 }

@@ -17,7 +17,7 @@ use coload_types::{Column, Error, Result};
 
 use crate::change::{Outcome, check_no_view, missing_table, position};
 use crate::manifest::{
-    ColumnStats, Manifest, SegmentEntry, StoredColumn, TableEntry, check_table_name, is_same_name,
+    ColumnStats, Manifest, SegmentEntry, StoredColumn, TableEntry, check_table_name,
 };
 
 /// A change of a table that leaves its rows where they are.
@@ -48,12 +48,9 @@ pub(crate) fn alter_table(
     alteration: &Alteration,
 ) -> Result<Outcome> {
     let Some(index) = position(manifest, name) else { return Err(missing_table(manifest, name)) };
-    if let Alteration::Rename(to) = alteration {
-        return rename(manifest, index, to);
-    }
     let table = &mut manifest.tables[index];
     match alteration {
-        Alteration::Rename(_) => {}
+        Alteration::Rename(to) => return rename(manifest, index, to),
         Alteration::RenameColumn { from, to } => rename_column(table, from, to)?,
         Alteration::AddColumn(column) => add_column(table, column)?,
         Alteration::DropColumn(column) => drop_column(table, column)?,
@@ -85,7 +82,7 @@ fn rename_column(table: &mut TableEntry, from: &str, to: &str) -> Result<()> {
 }
 
 fn add_column(table: &mut TableEntry, column: &Column) -> Result<()> {
-    if table.schema.columns().iter().any(|known| is_same_name(&known.name, &column.name)) {
+    if table.schema.position(&column.name).is_some() {
         let (table, name) = (&table.name, &column.name);
         return Err(Error::Invalid(format!("table {table} has a column {name} already")));
     }
@@ -172,9 +169,9 @@ fn change_stored(
 }
 
 fn column_of(table: &TableEntry, name: &str) -> Result<usize> {
-    let columns = table.schema.columns();
-    columns.iter().position(|column| is_same_name(&column.name, name)).ok_or_else(|| {
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    table.schema.position(name).ok_or_else(|| {
+        let columns = table.schema.columns().iter();
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
         Error::Invalid(format!(
             "table {} has no column {name} (it has {})",
             table.name,

@@ -51,8 +51,8 @@ pub use held::ExpandedPages;
 pub use index::{IndexKey, IndexTree, SegmentIndex, Within};
 pub use journal::{JournalEntry, LoadJournal};
 pub use keyed::{
-    KeySide, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey, end_values, key_values,
-    may_have_keys, row_of_key, rows_before_key,
+    KeySide, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey, key_values, may_have_keys,
+    row_of_key, rows_before_key,
 };
 pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,

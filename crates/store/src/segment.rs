@@ -8,6 +8,7 @@
 //! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
 //! while there is room ([`crate::held`]), those of their pages that are stored as runs, expanded.
 
+mod ends;
 mod in_memory;
 
 use std::borrow::Cow;
@@ -34,6 +35,7 @@ use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
 use crate::index::LazyIndex;
 use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
+use ends::Ends;
 use in_memory::constant_column;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
@@ -77,6 +79,7 @@ pub struct SegmentColumn {
     expanded: Vec<OnceLock<Page>>,
     /// Whether no file has it, and all pages are kept.
     is_made: bool,
+    ends: OnceLock<Ends>,
 }
 
 impl SegmentColumn {
@@ -302,7 +305,8 @@ impl SegmentFile {
         let verified = index.pages.iter().map(|_| AtomicBool::new(false)).collect();
         let expanded = index.pages.iter().map(|_| OnceLock::new()).collect();
         let (dictionary, is_made) = (OnceLock::new(), false);
-        Ok(SegmentColumn { index, decoders, dictionary, verified, expanded, is_made })
+        let ends = OnceLock::new();
+        Ok(SegmentColumn { index, decoders, dictionary, verified, expanded, is_made, ends })
     }
 
     /// The dictionary of a column; decodes it the first time. `None` when no page holds codes.

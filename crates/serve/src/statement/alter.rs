@@ -19,7 +19,7 @@ use super::text::parse_statement;
 use super::tree::check_depth;
 use super::{done, unsupported};
 use crate::Answer;
-use crate::names::{find_table, fold, missing_table, planned_column, quote};
+use crate::names::{find_table, fold, missing_table, quote};
 use crate::rights::{Rights, Role};
 
 /// Runs an ALTER TABLE.
@@ -61,7 +61,7 @@ pub(crate) fn run(
         };
     };
     let schema = &snapshot.tables()[index].schema;
-    let is_there = |column: &str| planned_column(schema, &fold(column)).is_some();
+    let is_there = |column: &str| schema.position(column).is_some();
     let (alteration, is_done) = match operation {
         AlterTableOperation::RenameTable { table_name: new } => {
             let (RenameTableNameKind::As(new) | RenameTableNameKind::To(new)) = new;

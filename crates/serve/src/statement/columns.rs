@@ -11,8 +11,9 @@ use datafusion::sql::sqlparser::ast::{
 use super::ddl::check_create;
 use super::index;
 use super::limits::StatementLimits;
+use super::schemas::no_schema;
 use super::text::parse_statement;
-use crate::catalog::{CATALOG, SCHEMA};
+use crate::catalog::{CATALOG, SCHEMA, is_schema};
 use crate::planning::on_large_stack;
 use crate::types::check_name;
 
@@ -52,14 +53,15 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
         .iter()
         .map(|part| part.as_ident().map(|i| i.value.as_str()))
         .collect::<Option<Vec<_>>>();
-    let outer_fits = |outer: &[&str]| {
-        let known = [CATALOG, SCHEMA];
-        outer.iter().rev().zip(known.iter().rev()).all(|(a, b)| a.eq_ignore_ascii_case(b))
-    };
     match parts.as_deref() {
-        Some([outer @ .., table]) if outer.len() <= 2 && outer_fits(outer) => {
+        Some([table]) => Ok((*table).to_owned()),
+        Some([schema, table]) if is_schema(schema) => Ok((*table).to_owned()),
+        Some([catalog, schema, table])
+            if catalog.eq_ignore_ascii_case(CATALOG) && is_schema(schema) =>
+        {
             Ok((*table).to_owned())
         }
+        Some([schema, _]) => Err(no_schema(&name.to_string(), schema)),
         _ => Err(Error::Invalid(format!(
             "{name} does not name a table of the store (the only schema is {CATALOG}.{SCHEMA})"
         ))),
