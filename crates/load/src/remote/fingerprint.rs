@@ -73,6 +73,7 @@ pub fn describe_as(
     Ok(LoadDescription {
         table: request.table.clone(),
         mode: request.mode,
+        on_conflict: request.on_conflict,
         schema: request.schema.clone(),
         rows: RowSource {
             program: request.program.as_ref().map(|program| program.sql().clone()),
