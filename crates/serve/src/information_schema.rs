@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coload_ddl::literal_sql;
+use coload_ddl::{Index, literal_sql};
 use coload_store::TableEntry;
 use coload_types::{Column, DataType};
 use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray, UInt64Array};
@@ -24,6 +24,7 @@ const SCHEMATA: &str = "schemata";
 /// Those that the engine does not have.
 const KEYS: &str = "key_column_usage";
 const CONSTRAINTS: &str = "table_constraints";
+const STATISTICS: &str = "statistics";
 
 /// The views over some tables.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ impl Views {
 #[async_trait]
 impl SchemaProvider for Views {
     fn table_names(&self) -> Vec<String> {
-        let more = [KEYS, CONSTRAINTS].map(str::to_owned);
+        let more = [KEYS, CONSTRAINTS, STATISTICS].map(str::to_owned);
         self.engine.table_names().into_iter().chain(more).collect()
     }
 
@@ -87,6 +88,7 @@ impl SchemaProvider for Views {
             SCHEMATA => Ok(Some(Arc::new(schemata()?))),
             KEYS => Ok(Some(Arc::new(keys(&self.tables)?))),
             CONSTRAINTS => Ok(Some(Arc::new(constraints(&self.tables)?))),
+            STATISTICS => Ok(Some(Arc::new(statistics(&self.tables)?))),
             _ => self.engine.table(name).await,
         }
     }
@@ -160,27 +162,33 @@ fn key_name(table: &TableEntry) -> String {
     format!("{}_pkey", table.name)
 }
 
-/// The columns of primary keys.
+/// The columns of primary keys and of what is UNIQUE.
 fn keys(tables: &[TableEntry]) -> Result<MemTable> {
-    let unique = |table: &TableEntry| table.schema.key().filter(|key| key.is_unique()).cloned();
-    let mut all: Vec<(&TableEntry, i32, usize)> = Vec::new();
+    let mut all: Vec<(&TableEntry, String, i32, usize)> = Vec::new();
     for table in tables {
-        let Some(key) = unique(table) else { continue };
-        all.extend((1..).zip(key.columns()).map(|(number, column)| (table, number, *column)));
+        let primary = table.schema.key().filter(|key| key.is_unique());
+        let primary = primary.map(|key| (key_name(table), key.columns()));
+        let unique = table.schema.indexes().iter().filter(|index| index.is_unique());
+        let unique = unique.map(|index| (index.name.clone(), index.columns()));
+        for (name, columns) in primary.into_iter().chain(unique) {
+            let numbered = (1..).zip(columns);
+            all.extend(numbered.map(|(number, column)| (table, name.clone(), number, *column)));
+        }
     }
+    let names: ArrayRef = Arc::new(StringArray::from_iter_values(all.iter().map(|row| &row.1)));
     let text = |of: &dyn Fn(&TableEntry, usize) -> String| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(
-            all.iter().map(|(table, _, column)| of(table, *column)),
+            all.iter().map(|(table, _, _, column)| of(table, *column)),
         ))
     };
     let same = |value: &str| text(&|_, _| value.to_owned());
     let positions: ArrayRef =
-        Arc::new(all.iter().map(|(_, number, _)| Some(*number)).collect::<Int32Array>());
+        Arc::new(all.iter().map(|(_, _, number, _)| Some(*number)).collect::<Int32Array>());
     table_of(
         vec![
             ("constraint_catalog", same(CATALOG)),
             ("constraint_schema", same(SCHEMA)),
-            ("constraint_name", text(&|table, _| key_name(table))),
+            ("constraint_name", names),
             ("table_catalog", same(CATALOG)),
             ("table_schema", same(SCHEMA)),
             ("table_name", text(&|table, _| table.name.clone())),
@@ -192,13 +200,15 @@ fn keys(tables: &[TableEntry]) -> Result<MemTable> {
     )
 }
 
-/// Primary keys and checks.
+/// Primary keys, what is UNIQUE, and checks.
 fn constraints(tables: &[TableEntry]) -> Result<MemTable> {
     let mut all: Vec<(&TableEntry, String, &str)> = Vec::new();
     for table in tables {
         if table.schema.key().is_some_and(coload_ddl::Key::is_unique) {
             all.push((table, key_name(table), "PRIMARY KEY"));
         }
+        let unique = table.schema.indexes().iter().filter(|index| index.is_unique());
+        all.extend(unique.map(|index| (table, index.name.clone(), "UNIQUE")));
         for (number, check) in (1..).zip(table.schema.checks()) {
             let name = check.name.clone();
             let name = name.unwrap_or_else(|| format!("{}_check{number}", table.name));
@@ -262,6 +272,38 @@ fn columns(tables: &[TableEntry]) -> Result<MemTable> {
     made.push(("interval_type", text(&|_, _| None)));
     let is_fact = |name: &str| FACTS.iter().any(|(fact, _)| *fact == name);
     table_of(made, |name| is_fact(name) || matches!(name, "column_default" | "interval_type"))
+}
+
+/// The indexes of the tables, a row for each of their columns.
+fn statistics(tables: &[TableEntry]) -> Result<MemTable> {
+    type Row<'a> = (&'a TableEntry, &'a Index, usize);
+    let mut all: Vec<Row<'_>> = Vec::new();
+    for table in tables {
+        for index in table.schema.indexes() {
+            all.extend((0..index.columns().len()).map(|place| (table, index, place)));
+        }
+    }
+    let text = |of: &dyn Fn(&Row<'_>) -> String| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(all.iter().map(of)))
+    };
+    let number = |of: &dyn Fn(&Row<'_>) -> u64| -> ArrayRef {
+        Arc::new(all.iter().map(|row| Some(of(row))).collect::<UInt64Array>())
+    };
+    let column = |(table, index, place): &Row<'_>| {
+        table.schema.columns()[index.columns()[*place]].name.clone()
+    };
+    table_of(
+        vec![
+            ("table_catalog", text(&|_| CATALOG.into())),
+            ("table_schema", text(&|_| SCHEMA.into())),
+            ("table_name", text(&|(table, ..)| table.name.clone())),
+            ("non_unique", number(&|(_, index, _)| u64::from(!index.is_unique()))),
+            ("index_name", text(&|(_, index, _)| index.name.clone())),
+            ("seq_in_index", number(&|(_, _, place)| *place as u64 + 1)),
+            ("column_name", text(&column)),
+        ],
+        |_| false,
+    )
 }
 
 /// A table of columns, of which some may be NULL.

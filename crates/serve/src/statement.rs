@@ -22,6 +22,7 @@ pub(crate) mod ddl;
 mod describe;
 mod dialect;
 pub(crate) mod hints;
+mod index;
 pub(crate) mod insert;
 mod limits;
 mod nodes;
@@ -264,6 +265,7 @@ async fn plan_here(
             return planned(Work::View(Box::new(view)), none(), ArrowSchema::empty());
         }
         sql @ (SqlStatement::Drop { .. }
+        | SqlStatement::CreateIndex(_)
         | SqlStatement::Truncate(_)
         | SqlStatement::AlterTable(_)) => {
             return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());

@@ -128,6 +128,15 @@ fn drop_column(table: &mut TableEntry, name: &str) -> Result<()> {
         }
         None => None,
     };
+    let known = table.schema.indexes().iter();
+    if let Some(known) = known.clone().find(|known| known.columns().contains(&index)) {
+        return Err(Error::Invalid(format!(
+            "column {name} cannot be dropped: index {} of table {} names it (DROP INDEX first)",
+            known.name, table.name
+        )));
+    }
+    let after = |column: usize| column - usize::from(column > index);
+    let indexes = known.map(|known| known.with_columns(after)).collect();
     let width = table.schema.len();
     let mut columns = table.schema.columns().to_vec();
     columns.remove(index);
@@ -135,9 +144,11 @@ fn drop_column(table: &mut TableEntry, name: &str) -> Result<()> {
     let checks: Vec<Check> = checks
         .map(|check| Check::parse(check.name.clone(), check.text(), &columns))
         .collect::<Result<_>>()?;
-    table.schema = Schema::new(columns)?.with_checks(checks)?.with_key(key)?;
+    table.schema =
+        Schema::new(columns)?.with_checks(checks)?.with_key(key)?.with_indexes(indexes)?;
     for segment in &mut table.segments {
         segment.columns.remove(index);
+        segment.trees.iter_mut().flat_map(|tree| &mut tree.columns).for_each(|c| *c = after(*c));
         change_stored(segment, width, |stored| drop(stored.remove(index)));
     }
     Ok(())

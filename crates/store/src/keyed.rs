@@ -39,7 +39,7 @@ mod tree;
 pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved};
 pub use entry::OrderedSegment;
 pub(crate) use entry::put_entry_in_order;
-pub(crate) use keys::{read_keys, value_of_row};
+pub(crate) use keys::{key_of_row, read_keys, value_of_row};
 pub use look_up::{may_have_keys, row_of_key, rows_before_key};
 pub(crate) use order::write_in_order;
 pub(crate) use origin::Origin;

@@ -21,6 +21,7 @@ mod directory;
 pub mod failpoints;
 mod gc;
 mod held;
+mod index;
 mod join;
 mod journal;
 mod keyed;
@@ -47,6 +48,7 @@ pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
 pub use deleted::{DeletedEntry, DeletedRows, Deletions};
 pub use gc::Cleaned;
 pub use held::ExpandedPages;
+pub use index::{IndexKey, IndexTree, SegmentIndex, Within};
 pub use journal::{JournalEntry, LoadJournal};
 pub use keyed::{
     KeySide, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey, key_values, may_have_keys,

@@ -32,6 +32,7 @@ use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
+use crate::index::LazyIndex;
 use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
 use ends::Ends;
@@ -50,6 +51,8 @@ pub struct SegmentFile {
     /// Where they are, if they are not those of the file.
     stored: Option<View>,
     tree: OnceLock<Tree>,
+    /// Trees of the indexes of its table, opened when they are asked first.
+    pub(crate) indexes: Vec<LazyIndex>,
     held: Share,
 }
 
@@ -138,7 +141,8 @@ impl SegmentFile {
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
         let (path, held) = (path.to_owned(), Share::new(held));
         let tree = OnceLock::new();
-        SegmentFile { path, map, footer, seal, columns, stored: None, tree, held }
+        let indexes = Vec::new();
+        SegmentFile { path, map, footer, seal, columns, stored: None, tree, indexes, held }
     }
 
     /// The same as a segment of a table that has other columns by now.

@@ -1,6 +1,6 @@
 //! DESCRIBE, SHOW TABLES, SHOW CREATE TABLE and SUMMARIZE: queries over the catalog and its tables.
 
-use coload_ddl::{Schema, create_table_sql};
+use coload_ddl::{Schema, create_indexes_sql, create_table_sql};
 use coload_store::{Snapshot, TableEntry};
 use coload_types::{DataType, Error, Result};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
@@ -94,7 +94,8 @@ pub(super) fn create(
         Some(found) => (&found.name, view::create_sql(found)),
         None => {
             let table = table_to_see(name, snapshot, rights)?;
-            (&table.name, create_table_sql(&table.name, &table.schema))
+            let indexes = create_indexes_sql(&table.name, &table.schema);
+            (&table.name, create_table_sql(&table.name, &table.schema) + &indexes)
         }
     };
     query(&format!("SELECT {} AS table_name, {} AS sql", literal(name), literal(&sql)))
