@@ -23,11 +23,11 @@ use crate::setup::{
 const ROWS: u64 = 20_000;
 
 fn city(n: u64) -> Option<&'static str> {
-    (n % 9 > 0).then(|| ["Rom", "Köln", "Oslo", "a,b"][(mix(n) % 4) as usize])
+    (!n.is_multiple_of(9)).then(|| ["Rom", "Köln", "Oslo", "a,b"][(mix(n) % 4) as usize])
 }
 
 fn note(n: u64) -> Option<String> {
-    (n % 7 > 0).then(|| format!("note {:x}", mix(n)))
+    (!n.is_multiple_of(7)).then(|| format!("note {:x}", mix(n)))
 }
 
 /// Every 1,000th does not fit.
