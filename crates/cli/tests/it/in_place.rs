@@ -424,7 +424,7 @@ fn aggregates_over_files_are_those_over_their_table() {
     let sums = answer(&sandbox, "SELECT k, sum(v), count(*) FROM 'late.csv' GROUP BY k");
     assert_eq!(sums, ["1,1400002.5,700001"]);
     // A record that is none ends it with its place.
-    sandbox.write("bad.csv", &late.replace("1,2.5", "1,2,3"));
+    sandbox.write("bad.csv", late.replace("1,2.5", "1,2,3"));
     wrong(
         &sandbox,
         "SELECT sum(v) FROM read_csv('bad.csv', ragged => 'reject')",
