@@ -7,7 +7,7 @@ use coload_ddl::parse_columns;
 use coload_link::{Ack, Assembler, Compression, Frame, HEADER_BYTES, decode_frame, error_from_bytes};
 use coload_load::{ParsedText, TextFragmentParser, TextFragments};
 use coload_source::Dialect;
-use coload_store::LoadMode;
+use coload_store::{LoadMode, OnConflict};
 use coload_transform::DictionaryPolicy;
 use coload_types::Physical;
 use coload_types::bytes::ByteReader;
@@ -52,6 +52,7 @@ fn parse(sent: &TextFragment<'_>) {
         let description = LoadDescription {
             table: "t".into(),
             mode: LoadMode::Append,
+            on_conflict: OnConflict::Error,
             schema: schema.expect("these are columns"),
             rows: RowSource::default(),
             began_us: None,
@@ -66,6 +67,7 @@ fn parse(sent: &TextFragment<'_>) {
             work: Work::Partitions,
             salt: 0,
             again: Again::No,
+            share: None,
         };
         TextFragmentParser::new(&description).expect("it may have texts")
     });

@@ -101,6 +101,9 @@ impl BlockHead {
     /// `Damaged` when it is none.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         let mut cursor = Cursor::new(bytes);
+        if bytes.starts_with(MAGIC) {
+            return damaged("another file begins where a block is expected (load each by itself)");
+        }
         let read = (|| Ok((cursor.long()?, cursor.long()?)))();
         let (rows, bytes) = match read {
             Ok(read) => read,

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use coload_arrow::{Fault, SliceValues, write_scalar};
-use coload_avro::{Layout, Schema, read_rows};
+use coload_avro::{BlockHead, Layout, MAGIC, Schema, read_rows};
 
 fn layout(schema: &str) -> Layout {
     Layout::new(Schema::parse(schema.as_bytes()).unwrap()).unwrap()
@@ -250,4 +250,19 @@ fn what_blocks_say_is_checked() {
     let rows_of_nothing = record(&[r#""null""#]);
     assert!(matches!(read(&rows_of_nothing, &[], 1 << 30), Err(Fault::TooLarge(_))));
     assert_eq!(read(&rows_of_nothing, &[], 2).unwrap(), [["-"], ["-"]]);
+}
+
+#[test]
+fn heads_of_blocks_are_read_when_they_are_there() {
+    let head = longs(&[700, 1 << 20]);
+    for bytes in 0..head.len() {
+        assert_eq!(BlockHead::decode(&head[..bytes]).unwrap(), None);
+    }
+    let whole = BlockHead::decode(&[&head[..], b"more"].concat()).unwrap().unwrap();
+    assert_eq!((whole.rows, whole.bytes, whole.head_bytes), (700, 1 << 20, head.len()));
+    let another = BlockHead::decode(MAGIC).unwrap_err().to_string();
+    assert!(another.contains("another file begins"), "{another}");
+    for wrong in [[-1, 5], [5, -1], [1 << 40, 5]] {
+        assert!(BlockHead::decode(&longs(&wrong)).is_err());
+    }
 }

@@ -24,9 +24,11 @@ mod leaf;
 mod nodes;
 mod numbers;
 mod tree;
+mod walk;
 
 pub use builder::TreeBuilder;
 pub use tree::{Position, Tree};
+pub use walk::Walk;
 
 /// Bytes of a line of nodes, and the starts that it has.
 const LINE_BYTES: usize = 64;

@@ -200,3 +200,19 @@ fn numbers_that_are_not_in_order_are_refused() {
     assert!(between(&[0x700, 0x701, 0x709]));
     assert!(!between(&[0x701, 0x701]) && !between(&[0x702, 0x701]) && !between(&[0x800]));
 }
+
+#[test]
+fn a_walk_finds_what_is_there_and_goes_over_what_is_not() {
+    let keys: Vec<Vec<u8>> = (0..5_000_u32).map(|n| (n * 3).to_be_bytes().to_vec()).collect();
+    let mut builder = TreeBuilder::new(&keys[0], &keys[keys.len() - 1]);
+    keys.iter().for_each(|key| builder.push(key).unwrap());
+    let (bytes, seal) = builder.finish();
+    let tree = Tree::open(&bytes, seal).unwrap();
+    for step in [1, 2, 7, 1000] {
+        let mut walk = Walk::default();
+        for asked in (0..16_000_u32).step_by(step) {
+            let wanted = (asked % 3 == 0 && asked < 15_000).then_some(u64::from(asked / 3));
+            assert_eq!(walk.find_next(&tree, &bytes, &asked.to_be_bytes()).unwrap(), wanted);
+        }
+    }
+}

@@ -162,6 +162,29 @@ impl Tree {
         })
     }
 
+    /// The keys of a leaf, one after the other, and their ends; none and `false` after the last leaf.
+    pub(crate) fn keys_of_leaf(
+        &self,
+        bytes: &[u8],
+        leaf: usize,
+        keys: &mut Vec<u8>,
+        ends: &mut Vec<usize>,
+    ) -> Result<bool> {
+        keys.clear();
+        ends.clear();
+        if leaf >= self.leaves as usize {
+            return Ok(false);
+        }
+        let prefix = self.part(bytes, &self.prefix)?;
+        let (_, found) = self.leaf(bytes, leaf)?;
+        for number in 0..found.keys {
+            keys.extend_from_slice(prefix);
+            found.put_key(number, keys)?;
+            ends.push(keys.len());
+        }
+        Ok(true)
+    }
+
     /// Calls with each key, in order, and checks all of the tree.
     ///
     /// # Errors

@@ -3,17 +3,19 @@
 use coload_types::{Column, Error, Result};
 
 use crate::check::check_rules;
-use crate::{Check, Key, KeyKind};
+use crate::index::INDEXES_MAX;
+use crate::{Check, Index, Key, KeyKind};
 
 /// Most columns a table can have.
 pub const COLUMNS_MAX: usize = 4096;
 
-/// The columns of a table, in order, the rules that its rows keep, and the key that they are ordered by.
+/// The columns of a table, in order, the rules that its rows keep, the key that they are ordered by, and its indexes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
     columns: Vec<Column>,
     checks: Vec<Check>,
     key: Option<Key>,
+    indexes: Vec<Index>,
 }
 
 impl Schema {
@@ -40,7 +42,7 @@ impl Schema {
                 )));
             }
         }
-        Ok(Schema { columns, checks: Vec::new(), key: None })
+        Ok(Schema { columns, checks: Vec::new(), key: None, indexes: Vec::new() })
     }
 
     /// The same columns with these rules, which are of these columns.
@@ -88,12 +90,45 @@ impl Schema {
         Ok(self)
     }
 
-    /// The same columns with the rules and the key of another schema of the same columns, whose types may differ.
+    /// The same table with these indexes, in place of those that it has.
+    ///
+    /// # Errors
+    /// `Invalid` when there are too many, one is of other columns, or two have one name.
+    pub fn with_indexes(mut self, indexes: Vec<Index>) -> Result<Self> {
+        if indexes.len() > INDEXES_MAX {
+            return Err(Error::Invalid(format!(
+                "a table has at most {INDEXES_MAX} indexes, not {}",
+                indexes.len()
+            )));
+        }
+        for (number, index) in indexes.iter().enumerate() {
+            if let Some(column) = index.columns().iter().find(|column| **column >= self.len()) {
+                return Err(Error::Invalid(format!(
+                    "an index of column {}, which is not there",
+                    column + 1
+                )));
+            }
+            let is_same = |other: &&Index| other.name.eq_ignore_ascii_case(&index.name);
+            if !index.name.is_empty() && indexes[..number].iter().any(|other| is_same(&other)) {
+                return Err(Error::Invalid(format!("two indexes are named {}", index.name)));
+            }
+        }
+        self.indexes = indexes;
+        Ok(self)
+    }
+
+    /// Its indexes, in the order in which they were made.
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+
+    /// The same columns with the rules, the key and the indexes of another schema of the same columns, whose types may differ.
     ///
     /// # Errors
     /// `Invalid` when they do not fit.
     pub fn with_rules_of(self, other: &Schema) -> Result<Self> {
-        self.with_checks(other.checks.clone())?.with_key(other.key.clone())
+        let Schema { checks, key, indexes, .. } = other.clone();
+        self.with_checks(checks)?.with_key(key)?.with_indexes(indexes)
     }
 
     /// The key that rows are ordered by, if the table has one.
@@ -121,8 +156,12 @@ impl Schema {
         self.columns.is_empty()
     }
 
-    /// Position of a column by name, without regard to case.
+    /// Position of a column by name, without regard to case, of all scripts: as columns are told apart.
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+        let is_it = |known: &str| match known.is_ascii() && name.is_ascii() {
+            true => known.eq_ignore_ascii_case(name),
+            false => known.to_lowercase() == name.to_lowercase(),
+        };
+        self.columns.iter().position(|c| is_it(&c.name))
     }
 }

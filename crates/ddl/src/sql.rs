@@ -16,7 +16,7 @@ use coload_types::display::display_value;
 use coload_types::{Column, DataType, Result, TextForm, Value};
 use parser::Parser;
 
-use crate::{Check, KeyKind, Schema};
+use crate::{Check, Index, KeyKind, Schema};
 
 /// Reads one `CREATE TABLE` statement: the table's name and its columns.
 ///
@@ -45,14 +45,25 @@ pub fn parse_check(name: Option<String>, condition: &str, columns: &[Column]) ->
 /// The statement that makes such a table; [`parse_create_table`] reads it back.
 pub fn create_table_sql(name: &str, schema: &Schema) -> String {
     let columns = schema.columns().iter().map(column_sql);
+    let unique = |index: &Index| match &index.name[..] {
+        "" => index.sql(schema.columns()),
+        name => format!("CONSTRAINT {} {}", quote_name(name), index.sql(schema.columns())),
+    };
     let key_sql =
         |kind| schema.key().filter(|key| key.kind() == kind).map(|key| key.sql(schema.columns()));
     let parts: Vec<String> = columns
         .chain(schema.checks().iter().map(Check::sql))
         .chain(key_sql(KeyKind::Primary))
+        .chain(schema.indexes().iter().filter(|index| index.is_unique()).map(unique))
         .collect();
     let order = key_sql(KeyKind::Cluster).map_or_else(String::new, |order| format!(" {order}"));
     format!("CREATE TABLE {} (\n  {}\n){order};", quote_name(name), parts.join(",\n  "))
+}
+
+/// The statements that make the indexes of a table that are no part of [`create_table_sql`], each on a line of its own.
+pub fn create_indexes_sql(name: &str, schema: &Schema) -> String {
+    let indexes = schema.indexes().iter().filter(|index| !index.is_unique());
+    indexes.map(|index| format!("\n{};", index.create_sql(name, schema.columns()))).collect()
 }
 
 /// One column as [`parse_columns`] reads it.

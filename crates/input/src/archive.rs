@@ -1,6 +1,7 @@
 //! Members of archives, named as `archive.zip!name`.
 
 mod book;
+mod place;
 mod tar;
 mod zip;
 
@@ -11,13 +12,13 @@ use coload_types::{Error, Result};
 
 use crate::compression::Compression;
 use crate::decoder::Decoder;
-use crate::disk::FileIdentity;
 use crate::inputs::{InputFile, InputSource};
 use crate::open::TextInput;
 use crate::raw::{Raw, RawFile};
 use book::{find_sheets, is_book, open_sheet};
 
 pub use book::{SheetArea, SheetChoice};
+pub use place::ArchiveAt;
 
 /// Between the archive and the name of a member.
 pub const SEPARATOR: char = '!';
@@ -30,6 +31,8 @@ const DOCUMENTS: [(&str, &str); 4] = [
 ];
 /// Folder into which macOS puts what it knows of the other members.
 const MACOS_FOLDER: &str = "__MACOSX";
+/// Endings of names of archives and workbooks, besides those of compressed tar files.
+const ENDINGS: [&str; 4] = ["zip", "tar", "xlsx", "xlsm"];
 /// Files that file managers leave.
 const LEFTOVERS: [&str; 4] = [".DS_Store", "Thumbs.db", "desktop.ini", "Icon\r"];
 /// Members that a message names.
@@ -109,17 +112,17 @@ fn tar_decoder(name: &str, raw: Raw, format: Compression) -> Result<Decoder> {
 /// # Errors
 /// `Invalid` when there are none, or it is no archive; `Input` when it is damaged.
 pub fn find_members(
-    archive: &Path,
-    shown: &str,
+    file: &Arc<RawFile>,
+    archive: &ArchiveAt,
     pattern: &str,
     choice: &SheetChoice,
 ) -> Result<Vec<InputFile>> {
-    let file = Arc::new(RawFile::open(shown, archive)?);
-    let Some(all) = members(&file)? else {
+    let shown = file.name();
+    let Some(all) = members(file)? else {
         return Err(Error::Invalid(format!("{shown} is not a zip or tar file")));
     };
     if is_book(&all) {
-        return find_sheets(&file, archive, all, Some(pattern), choice);
+        return find_sheets(shown, archive, all, Some(pattern), choice);
     }
     let is_glob = pattern.contains(['*', '?', '[']);
     let glob = glob::Pattern::new(pattern).ok().filter(|_| is_glob);
@@ -138,8 +141,7 @@ pub fn find_members(
             list(&all)
         )));
     }
-    let input = |m| input(&file, archive, m);
-    found.into_iter().map(input).collect()
+    Ok(found.into_iter().map(|member| input(file, archive, member)).collect())
 }
 
 /// The only member of a file that is an archive; `None` for other files.
@@ -148,20 +150,20 @@ pub fn find_members(
 /// `Invalid` when it has none or several.
 pub fn only_member(
     file: &Arc<RawFile>,
-    archive: &Path,
-    shown: &str,
+    archive: &ArchiveAt,
     choice: &SheetChoice,
 ) -> Result<Option<InputFile>> {
+    let shown = file.name();
     let mut head = [0; tar::HEADER_BYTES];
     let read = file.read_at(&mut head, 0)?;
     let is_archive = head[..read].starts_with(b"PK\x03\x04") || tar::is_header(&head[..read]);
     // To look into what is compressed costs; its name has to say it.
-    if !is_archive && !named_as_tar(archive) {
+    if !is_archive && !named_as_tar(archive.path()) {
         return Ok(None);
     }
     let Some(mut all) = members(file)? else { return Ok(None) };
     if is_book(&all) {
-        return Ok(find_sheets(file, archive, all, None, choice)?.pop());
+        return Ok(find_sheets(shown, archive, all, None, choice)?.pop());
     }
     if let Some((_, what)) = DOCUMENTS.iter().find(|(part, _)| all.iter().any(|m| m.name == *part))
     {
@@ -173,7 +175,7 @@ pub fn only_member(
         all.retain(|member| !is_leftover(&member.name));
     }
     match &all[..] {
-        [only] => input(file, archive, only).map(Some),
+        [only] => Ok(Some(input(file, archive, only))),
         all => Err(Error::Invalid(format!(
             "{shown} has {} members: name one, or several, as '{shown}{SEPARATOR}*.csv'; it has {}",
             all.len(),
@@ -204,33 +206,38 @@ fn list(members: &[Member]) -> String {
     }
 }
 
-fn input(file: &RawFile, archive: &Path, member: &Member) -> Result<InputFile> {
-    let Some(identity) = file.identity() else { return Err(not_on_a_disk(file.name())) };
+fn input(file: &RawFile, archive: &ArchiveAt, member: &Member) -> InputFile {
     let name = format!("{}{SEPARATOR}{}", file.name(), member.name);
-    let source = InputSource::Member {
-        archive: archive.to_owned(),
-        identity: *identity,
-        member: member.clone(),
-    };
-    Ok(InputFile { name, source })
+    let source = InputSource::Member { archive: archive.clone(), member: member.clone() };
+    InputFile { name, source }
 }
 
-/// Archives in other places are told, and not taken for text.
+/// Archives that their names do not tell are told, and not taken for text: objects are not looked at when they are found.
 ///
 /// # Errors
 /// `Invalid` when the first bytes are those of an archive.
 pub fn refuse_archive(name: &str, head: &[u8]) -> Result<()> {
-    let is_archive = head.starts_with(b"PK\x03\x04") || tar::is_header(head);
-    match is_archive || named_as_tar(Path::new(name)) {
-        true => Err(not_on_a_disk(name)),
+    match head.starts_with(b"PK\x03\x04") || tar::is_header(head) {
+        true => Err(Error::Invalid(format!(
+            "{name} is an archive or a workbook, which of an object its name must tell: call it .zip, .tar or .xlsx, or fetch it, and load the file"
+        ))),
         false => Ok(()),
     }
 }
 
-fn not_on_a_disk(name: &str) -> Error {
-    Error::Invalid(format!(
-        "{name} is an archive, and members of archives are read from disks (fetch it, and load the file)"
-    ))
+/// Whether the name of an object tells that it is an archive or a workbook.
+pub fn is_named_as_archive(key: &str) -> bool {
+    let path = Path::new(key);
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str())) || named_as_tar(path)
+}
+
+/// Address of an archive and member of an argument, if its part before a separator is named as an archive.
+pub fn split_address(argument: &str) -> Option<(&str, &str)> {
+    argument.match_indices(SEPARATOR).find_map(|(at, _)| {
+        let (archive, member) = (&argument[..at], &argument[at + 1..]);
+        (is_named_as_archive(archive) && !member.is_empty()).then_some((archive, member))
+    })
 }
 
 /// Archive and member of an argument, if its part before a separator is a file.
@@ -245,21 +252,14 @@ pub fn split_argument(argument: &str) -> Option<(PathBuf, &str)> {
 ///
 /// # Errors
 /// `Unavailable` when the archive cannot be read, `Input` when it is damaged.
-pub fn open_member(
-    name: &str,
-    archive: &Path,
-    identity: &FileIdentity,
-    member: &Member,
-) -> Result<TextInput> {
+pub fn open_member(name: &str, archive: &ArchiveAt, member: &Member) -> Result<TextInput> {
     if let Stored::Sheet(SheetArea { area, .. }) = member.stored {
-        return open_sheet(name, archive, identity, &member.name, area);
+        return open_sheet(name, archive, &member.name, area);
     }
-    let file = RawFile::open_as(name, archive, identity)?;
     match member.stored {
-        Stored::Tar => TextInput::of_file(file.part(member.start, member.bytes)?),
+        Stored::Tar => TextInput::of_file(archive.open_part(name, member)?),
         Stored::Zip { format, check } => {
-            let file = file.part(member.start, member.bytes)?;
-            let mut input = TextInput::of_file(file)?;
+            let mut input = TextInput::of_file(archive.open_part(name, member)?)?;
             match format {
                 Some(format) => input.format = Some(format),
                 // What is compressed within has its own checksum.
@@ -270,7 +270,7 @@ pub fn open_member(
             Ok(input)
         }
         Stored::CompressedTar | Stored::Sheet(_) => {
-            let file = Arc::new(file);
+            let file = Arc::new(archive.open(name)?);
             let mut head = [0; tar::HEADER_BYTES];
             let read = file.read_at(&mut head, 0)?;
             let format = Compression::detect(&head[..read]);

@@ -12,7 +12,8 @@ use coload_places::{ObjectRef, PlaceOptions, find_objects, is_address};
 use coload_types::{Error, Result};
 
 use crate::archive::{
-    Member, SEPARATOR, SheetArea, SheetChoice, Stored, find_members, only_member, split_argument,
+    ArchiveAt, Member, SEPARATOR, SheetArea, SheetChoice, Stored, find_members,
+    is_named_as_archive, only_member, split_address, split_argument,
 };
 use crate::compression::Compression;
 use crate::disk::{FileIdentity, check_path};
@@ -57,10 +58,8 @@ pub enum InputSource {
     },
     /// A member of an archive.
     Member {
-        /// Path of the archive.
-        archive: PathBuf,
-        /// Which file it was when its members were listed.
-        identity: FileIdentity,
+        /// The archive.
+        archive: ArchiveAt,
         /// Where the member lies in it.
         member: Member,
     },
@@ -107,9 +106,8 @@ impl InputFile {
     /// Which file it is, if it is one that can be told by that.
     pub fn identity(&self) -> Option<&FileIdentity> {
         match &self.source {
-            InputSource::File { identity, .. } | InputSource::Member { identity, .. } => {
-                Some(identity)
-            }
+            InputSource::File { identity, .. } => Some(identity),
+            InputSource::Member { archive, .. } => archive.identity(),
             _ => None,
         }
     }
@@ -120,10 +118,8 @@ impl InputFile {
     /// `Unavailable` when it is another, or somebody wrote to it: a row may be missing or half new.
     pub fn check_unchanged(&self) -> Result<()> {
         match &self.source {
-            InputSource::File { path, identity }
-            | InputSource::Member { archive: path, identity, .. } => {
-                check_path(&self.name, path, identity)
-            }
+            InputSource::File { path, identity } => check_path(&self.name, path, identity),
+            InputSource::Member { archive, .. } => archive.check_unchanged(&self.name),
             // All that was read of an object was of the version that was found.
             _ => Ok(()),
         }
@@ -173,7 +169,7 @@ impl InputFile {
     pub fn table_name(&self) -> String {
         let path = match &self.source {
             InputSource::Stdin => return "stdin".to_owned(),
-            InputSource::Member { archive, .. } if self.is_sheet() => archive,
+            InputSource::Member { archive, .. } if self.is_sheet() => archive.path(),
             InputSource::Member { member, .. } => Path::new(&member.name),
             InputSource::Object(object) => Path::new(object.key()),
             InputSource::Rows { table, .. } => return table.clone(),
@@ -220,7 +216,8 @@ pub fn expand_inputs_with(
                 .to_owned(),
         ));
     }
-    let addresses: Vec<&str> = args.iter().map(String::as_str).filter(|a| is_object(a)).collect();
+    let objects = args.iter().filter(|arg| is_object(arg));
+    let addresses: Vec<&str> = objects.map(|arg| object_of(arg).0).collect();
     let mut inputs = InputList::default();
     let mut found = match addresses.is_empty() {
         true => None,
@@ -233,10 +230,10 @@ pub fn expand_inputs_with(
         let here = found.as_mut().filter(|_| is_object(arg));
         match here.and_then(|(objects, ranges)| Some((objects, ranges.next()?))) {
             Some((objects, numbers)) => {
-                numbers.map(|number| objects.at(number)).for_each(|object| {
-                    let name = object.address().to_owned();
-                    inputs.push(InputFile { name, source: InputSource::Object(object) });
-                });
+                for object in numbers.map(|number| objects.at(number)) {
+                    let found = open_object(object, object_of(arg).1, sheets)?;
+                    found.into_iter().for_each(|input| inputs.push(input));
+                }
             }
             None => expand_one(arg, sheets, &mut inputs)?,
         }
@@ -268,7 +265,10 @@ fn find_twice(inputs: &Inputs) -> Result<Option<(String, String)>> {
             InputSource::Stdin => PathBuf::from(STDIN),
             InputSource::Member { archive, member, .. } => {
                 // No name of a file has a NUL.
-                let mut key = canonical(&archive)?.into_os_string();
+                let mut key = match &archive {
+                    ArchiveAt::File { path, .. } => canonical(path)?.into_os_string(),
+                    ArchiveAt::Object(object) => format!("\0{}", object.address()).into(),
+                };
                 key.push(format!("\0{}", member.name));
                 PathBuf::from(key)
             }
@@ -331,7 +331,12 @@ fn expand_one(arg: &str, sheets: &SheetChoice, inputs: &mut InputList) -> Result
     }
     if let Some((archive, member)) = split_argument(arg) {
         let shown = archive.to_string_lossy();
-        let found = find_members(&archive, &shown, member, sheets)?;
+        let file = Arc::new(RawFile::open(&shown, &archive)?);
+        let Some(identity) = file.identity().copied() else {
+            return Err(Error::Invalid(format!("{shown} is no file that has members")));
+        };
+        let archive = ArchiveAt::File { path: archive.clone(), identity };
+        let found = find_members(&file, &archive, member, sheets)?;
         found.into_iter().for_each(|member| inputs.push(member));
         return Ok(());
     }
@@ -369,14 +374,43 @@ fn open_file(name: String, path: &Path, sheets: &SheetChoice) -> Result<InputFil
         return Ok(InputFile { name, source: InputSource::Stream { path: path.to_owned() } });
     }
     let file = Arc::new(RawFile::open(&name, path)?);
-    if let Some(member) = only_member(&file, path, &name, sheets)? {
+    let Some(identity) = file.identity().copied() else {
+        return Ok(InputFile { name, source: InputSource::Stream { path: path.to_owned() } });
+    };
+    let archive = ArchiveAt::File { path: path.to_owned(), identity };
+    if let Some(member) = only_member(&file, &archive, sheets)? {
         return Ok(member);
     }
-    let source = match file.identity() {
-        Some(identity) => InputSource::File { path: path.to_owned(), identity: *identity },
-        None => InputSource::Stream { path: path.to_owned() },
-    };
-    Ok(InputFile { name, source })
+    Ok(InputFile { name, source: InputSource::File { path: path.to_owned(), identity } })
+}
+
+/// The address of the object that an argument names, and the member that it names of it.
+fn object_of(arg: &str) -> (&str, Option<&str>) {
+    match split_address(arg) {
+        Some((archive, member)) => (archive, Some(member)),
+        None => (arg, None),
+    }
+}
+
+/// The inputs that an object is: itself, or members of it if it is named as an archive.
+fn open_object(
+    object: ObjectRef,
+    member: Option<&str>,
+    sheets: &SheetChoice,
+) -> Result<Vec<InputFile>> {
+    let name = object.address().to_owned();
+    if member.is_none() && !is_named_as_archive(object.key()) {
+        return Ok(vec![InputFile { name, source: InputSource::Object(object) }]);
+    }
+    let file = Arc::new(RawFile::of_object(&name, &object));
+    let archive = ArchiveAt::Object(object.clone());
+    match member {
+        Some(member) => find_members(&file, &archive, member, sheets),
+        None => {
+            let found = only_member(&file, &archive, sheets)?;
+            Ok(vec![found.unwrap_or(InputFile { name, source: InputSource::Object(object) })])
+        }
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod windows;
 
 pub use coload_places::{ObjectRef, PlaceOptions};
 
-pub use archive::{Check, Member, SheetArea, SheetChoice, Stored};
+pub use archive::{ArchiveAt, Check, Member, SheetArea, SheetChoice, Stored};
 pub use coload_sheets::{Area, ERRORS as CELL_ERRORS};
 pub use compression::Compression;
 pub use decoder::{Decoder, Filled};

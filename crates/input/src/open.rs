@@ -64,9 +64,7 @@ impl TextInput {
             InputSource::Object(object) => {
                 TextInput::of_object(RawFile::of_object(&input.name, object))
             }
-            InputSource::Member { archive, identity, member } => {
-                open_member(&input.name, archive, identity, member)
-            }
+            InputSource::Member { archive, member } => open_member(&input.name, archive, member),
             _ => TextInput::of_stream(&input.name, open_stream(input)?),
         }
     }
@@ -85,7 +83,7 @@ impl TextInput {
         }
     }
 
-    /// An object, which is no archive.
+    /// An object that is not named as an archive.
     fn of_object(file: RawFile) -> Result<Self> {
         let mut head = vec![0; HEAD_BYTES.min(file.bytes() as usize)];
         let read = file.read_at(&mut head, 0)?;
@@ -173,8 +171,10 @@ pub fn open_stream(input: &InputFile) -> Result<Box<dyn Read + Send>> {
         InputSource::Object(object) => {
             Ok(Box::new(Arc::new(RawFile::of_object(&input.name, object)).reader(0)))
         }
-        InputSource::Member { archive: path, .. }
-        | InputSource::File { path, .. }
+        InputSource::Member { archive, .. } => {
+            Ok(Box::new(Arc::new(archive.open(&input.name)?).reader(0)))
+        }
+        InputSource::File { path, .. }
         | InputSource::Part { path, .. }
         | InputSource::Stream { path } => {
             Ok(Box::new(File::open(path).map_err(|e| Error::io("open", path, &e))?))

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use coload_link::{ClientTls, WireCompression};
+use coload_store::OnConflict;
 use coload_threads::Started;
 use coload_transform::{Adaptive, Policy};
 use coload_types::{Error, Result};
@@ -112,10 +113,18 @@ impl RemoteOptions {
 impl Destination for RemoteOptions {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let Load { request, resources, hooks } = load;
-        request.refuse_key(
-            "at a server",
-            "make the table there first (CREATE TABLE .. PRIMARY KEY), then load without a key; it is kept",
-        )?;
+        if request.on_conflict == OnConflict::Reject || request.delete_where.is_some() {
+            return Err(Error::Invalid(format!(
+                "--on-conflict reject and --delete-where are for a store of this machine, and table {} is at a server (leave them \
+                 out, or load into another table and INSERT .. ON CONFLICT or MERGE from that)",
+                request.table
+            )));
+        }
+        if request.on_conflict != OnConflict::Error && request.share.is_some() {
+            return Err(Error::Invalid(
+                "--on-conflict: not for a share of a load of several workers (leave it out)".into(),
+            ));
+        }
         let whole = matches!(self.work, RemoteWork::Pipe | RemoteWork::Seq);
         if whole && request.program.is_some() {
             return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
     use coload_ddl::parse_columns;
     use coload_source::Dialect;
-    use coload_store::LoadMode;
+    use coload_store::{LoadMode, OnConflict};
     use coload_wire::RejectLimit;
     use coload_wire::{Again, RowSource, Work};
     use proptest::prelude::*;
@@ -265,6 +265,7 @@ mod tests {
         LoadDescription {
             table: "t".into(),
             mode: LoadMode::Append,
+            on_conflict: OnConflict::Error,
             schema: parse_columns(columns).unwrap(),
             rows: RowSource::default(),
             began_us: None,

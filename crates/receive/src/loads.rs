@@ -11,8 +11,8 @@ use arrow_flight::FlightData;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
 use coload_store::{
-    JournalEntry, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, LoadTarget, Store,
-    merge_small_within,
+    JournalEntry, KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict,
+    Store, merge_small_within,
 };
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
@@ -21,7 +21,7 @@ use coload_wire::{
     Work,
 };
 use futures::Stream;
-use identity::{Identity, key_of};
+use identity::{Identity, key_of, target_of};
 use tonic::Status;
 
 use crate::active::Active;
@@ -177,14 +177,6 @@ enum Opened {
     Complete(Box<LoadDescription>),
 }
 
-fn target_of(description: &LoadDescription) -> LoadTarget {
-    LoadTarget {
-        name: description.table.clone(),
-        schema: description.schema.clone(),
-        mode: description.mode,
-    }
-}
-
 impl Inner {
     /// Begins a load or goes on with it.
     pub fn begin(&self, description: LoadDescription, replies: &Replies) -> Result<Begun> {
@@ -259,6 +251,8 @@ impl Inner {
             Some(journal) => (journal, true),
             None => {
                 let target = target_of(description);
+                // Told before anything is sent.
+                self.store.check_on_conflict(&target, description.on_conflict)?;
                 (self.store.begin_journal(id, &target, description.encode())?, false)
             }
         };
@@ -384,8 +378,14 @@ impl Inner {
             record.finished_us = coload_threads::epoch_us();
             record.set_inputs(load.description.inputs.names().iter());
             (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
-            match of_load.publish(&target, &segments, &record) {
-                Ok(version) => done.version = version,
+            let how = (&target, load.description.on_conflict);
+            match of_load.publish(how, &segments, &record) {
+                Ok(shown) => {
+                    done.version = shown.version;
+                    let says = how.1 != OnConflict::Error;
+                    done.keys = shown.keys.filter(|_| says);
+                    done.rows = done.keys.map_or(finish.rows, KeyCounts::kept);
+                }
                 Err(error) => {
                     *journal = Some(of_load);
                     return Err(error);

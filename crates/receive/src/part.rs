@@ -99,6 +99,7 @@ impl Part {
             load: journal.id(),
             seal: Some(file.seal()),
             stored: None,
+            trees: Vec::new(),
             columns,
         })
     }

@@ -24,7 +24,7 @@ use std::sync::{
 use coload_input::Inputs;
 use coload_link::{Message, Replies};
 use coload_load::{FileCounts, Hooks, LoadReport, LoadRequest, OpenStream, Resources};
-use coload_store::{LoadId, LoadJournal, Store};
+use coload_store::{LoadId, LoadJournal, OnConflict, Store};
 use coload_threads::{Thread, lock, peak_memory_bytes, process_cpu_ns, spawn};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result};
@@ -218,6 +218,7 @@ impl WholeInputs {
         load.streams = streams;
         load.key = Some(self.id);
         load.mode = of.mode;
+        load.on_conflict = of.on_conflict;
         load.max_rejects = of.max_rejects;
         load.rejects_file = Some(self.rejects.clone());
         load
@@ -414,6 +415,7 @@ impl WholeInputs {
             rejects_bytes,
             mended,
             shares: None,
+            keys: report.keys.filter(|_| self.description.on_conflict != OnConflict::Error),
         })
     }
 

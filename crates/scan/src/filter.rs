@@ -17,6 +17,7 @@ use coload_store::{DeletedRows, ExpandedPages, SegmentFile};
 use coload_types::{Dictionary, Error, Physical, Result, Value, Values};
 
 use crate::compare::{Scratch, max_of_width};
+use crate::index_rows::index_rows;
 use crate::key_range::key_rows;
 use crate::mask::{BlockMask, MASK_WORDS, Selection};
 use crate::page_test::{PageTest, RANGES_MAX};
@@ -30,6 +31,8 @@ pub struct Filter {
     deleted: Option<Arc<DeletedRows>>,
     /// Rows that can pass, where the key tells it.
     key_rows: Option<Range<u64>>,
+    /// Rows that can pass, ascending, where an index tells few.
+    found: Option<Arc<[u32]>>,
     /// First row of each page, where one of these needs it.
     starts: Arc<[u64]>,
 }
@@ -75,6 +78,8 @@ pub struct PageFilter<'a> {
     deleted: Option<(&'a DeletedRows, u64)>,
     /// Rows of the page that can pass, if these are not all.
     part: Option<Range<usize>>,
+    /// Rows of the segment, of those in the page, that can pass, and the page's first row, where an index tells them.
+    found: Option<(&'a [u32], u64)>,
     /// Made with the first block that is tested.
     scratch: Option<Scratch>,
 }
@@ -115,11 +120,12 @@ impl Filter {
         }
         let deleted = deleted.map(Arc::clone);
         let key_rows = key_rows(segment, predicates)?;
-        let starts = match deleted.is_some() || key_rows.is_some() {
+        let found = index_rows(segment, predicates)?;
+        let starts = match deleted.is_some() || key_rows.is_some() || found.is_some() {
             true => page_starts(segment),
             false => Arc::default(),
         };
-        Ok(Filter { tests, deleted, key_rows, starts })
+        Ok(Filter { tests, deleted, key_rows, found, starts })
     }
 
     /// Looks at a page: its statistics first, its bytes only when they decide nothing. `expanded` is
@@ -134,10 +140,12 @@ impl Filter {
         expanded: &'a ExpandedPages,
     ) -> Result<PageFilter<'a>> {
         let rows = segment.page_rows()[page] as usize;
-        let none =
-            || Ok(PageFilter { rows, tests: None, deleted: None, part: None, scratch: None });
-        let part = self.part_of_page(page, rows);
-        if part.as_ref().is_some_and(Range::is_empty) {
+        let none = || {
+            let (deleted, part, found, scratch) = (None, None, None, None);
+            Ok(PageFilter { rows, tests: None, deleted, part, found, scratch })
+        };
+        let (part, found) = (self.part_of_page(page, rows), self.found_of_page(page, rows));
+        if part.as_ref().is_some_and(Range::is_empty) || found.is_some_and(|(f, _)| f.is_empty()) {
             return none();
         }
         let mut tests = Vec::with_capacity(self.tests.len());
@@ -154,7 +162,7 @@ impl Filter {
             return none();
         }
         let deleted = deleted.map(|(deleted, start, _)| (deleted, start));
-        Ok(PageFilter { rows, tests: Some(tests), deleted, part, scratch: None })
+        Ok(PageFilter { rows, tests: Some(tests), deleted, part, found, scratch: None })
     }
 
     /// The selected rows of a page.
@@ -193,6 +201,14 @@ impl Filter {
         }
     }
 
+    /// The rows of a page that can pass by an index, counted in the segment, and the page's first row; `None` for all.
+    fn found_of_page(&self, page: usize, rows: usize) -> Option<(&[u32], u64)> {
+        let found = self.found.as_ref()?;
+        let start = self.starts[page];
+        let place = |row: u64| found.partition_point(|found| u64::from(*found) < row);
+        Some((&found[place(start)..place(start + rows as u64)], start))
+    }
+
     /// The rows of a page that can pass by the key; `None` for all of it.
     fn part_of_page(&self, page: usize, rows: usize) -> Option<Range<usize>> {
         let key_rows = self.key_rows.as_ref()?;
@@ -214,13 +230,18 @@ impl PageFilter<'_> {
         self.tests.as_ref().is_some_and(Vec::is_empty)
             && self.deleted.is_none()
             && self.part.is_none()
+            && self.found.is_none()
     }
 
     /// How many rows of the page pass, where none needs to be looked at for it.
     pub fn known_count(&self) -> Option<u64> {
         match (&self.tests, self.deleted) {
             (None, _) => Some(0),
-            (Some(tests), _) if !tests.is_empty() || self.part.is_some() => None,
+            (Some(tests), _)
+                if !tests.is_empty() || self.part.is_some() || self.found.is_some() =>
+            {
+                None
+            }
             (Some(_), None) => Some(self.rows as u64),
             (Some(_), Some((deleted, start))) => {
                 let rows = self.rows as u64;
@@ -242,6 +263,19 @@ impl PageFilter<'_> {
             let within = |row: usize| BlockMask::first(row.saturating_sub(block * BLOCK));
             mask.keep(&within(part.end).words);
             mask.drop_rows(&within(part.start).words);
+            if mask.is_empty() {
+                return Ok(mask);
+            }
+        }
+        if let Some((found, start)) = self.found {
+            let first = start + (block * BLOCK) as u64;
+            let place = |row: u64| found.partition_point(|found| u64::from(*found) < row);
+            let mut words = [0_u64; MASK_WORDS];
+            for row in &found[place(first)..place(first + BLOCK as u64)] {
+                let bit = (u64::from(*row) - first) as usize;
+                words[bit / 64] |= 1 << (bit % 64);
+            }
+            mask.keep(&words);
             if mask.is_empty() {
                 return Ok(mask);
             }

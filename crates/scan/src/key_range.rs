@@ -19,7 +19,7 @@ use crate::filter::after_prefix;
 use crate::predicate::{Predicate, Test};
 
 /// What predicates say of a column of a key.
-enum Said {
+pub(crate) enum Said {
     Equal(Value),
     Between(Bound<Value>, Bound<Value>),
 }
@@ -92,7 +92,7 @@ fn may_be_float(part: &KeyPart) -> bool {
 }
 
 /// What the predicates on a column say of its values, together.
-fn said(column: usize, predicates: &[Predicate]) -> Option<Said> {
+pub(crate) fn said(column: usize, predicates: &[Predicate]) -> Option<Said> {
     let mut bounds: Option<(Bound<Value>, Bound<Value>)> = None;
     for predicate in predicates.iter().filter(|predicate| predicate.column == column) {
         let (low, high) = match &predicate.test {

@@ -17,6 +17,7 @@ pub mod aggregate;
 mod column_page;
 mod compare;
 mod filter;
+mod index_rows;
 mod key_range;
 mod key_table;
 mod lines;
@@ -39,6 +40,7 @@ mod unpack;
 
 pub use column_page::{ColumnPage, NullBits};
 pub use filter::{Filter, PageFilter};
+pub use index_rows::bound_by_index;
 pub use key_range::{bound_columns, equal_columns};
 pub use key_table::{KeyRange, KeyTable};
 pub use lines::{Quotes, SegmentLines, Style};

@@ -29,6 +29,13 @@ use crate::types::arrow_schema;
 pub const CATALOG: &str = "coload";
 /// Name of the only schema.
 pub const SCHEMA: &str = "public";
+/// What DuckDB calls it.
+const SCHEMA_TOO: &str = "main";
+
+/// Whether a name is that of the only schema.
+pub(crate) fn is_schema(name: &str) -> bool {
+    name.eq_ignore_ascii_case(SCHEMA) || name.eq_ignore_ascii_case(SCHEMA_TOO)
+}
 
 /// Arrow schemas of tables with folded names, kept from one statement to the next. A table's columns change only with
 /// `--replace`, so the stored schema is compared.
@@ -124,7 +131,9 @@ impl SnapshotCatalog {
             .with_table_functions(table_functions());
         let seen = |table: &&TableEntry| self.rights.may_read(&table.name);
         let tables = self.snapshot.tables().iter().filter(seen).cloned().collect();
-        Arc::new(Views::new(engine, tables))
+        let views = self.snapshot.views().iter().map(|view| &view.name);
+        let views = views.filter(|name| self.rights.may_read(name)).cloned().collect();
+        Arc::new(Views::new(engine, tables, views))
     }
 }
 
@@ -158,7 +167,7 @@ impl CatalogProvider for SnapshotCatalog {
         if name.eq_ignore_ascii_case(PG_CATALOG) {
             return Some(Arc::new(self.pg_catalog()));
         }
-        name.eq_ignore_ascii_case(SCHEMA).then(|| Arc::new(self.clone()) as _)
+        is_schema(name).then(|| Arc::new(self.clone()) as _)
     }
 }
 

@@ -16,7 +16,6 @@ use datafusion::logical_expr::{Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
 use crate::literal::{Place, place};
-use crate::names::planned_column;
 use crate::types::arrow_type;
 
 /// The tests that together are the filter; `None` when it cannot be said exactly.
@@ -64,9 +63,12 @@ fn collect(filter: &Expr, schema: &Schema, out: &mut Vec<Predicate>) -> Option<(
 
 /// Lists of values of one column, of which one has to hold: `a = 1 OR a IN (2, 3)`. The engine writes short lists so.
 fn either(left: &Expr, right: &Expr, schema: &Schema) -> Option<Predicate> {
-    let values_of = |side| match &tests_of(side, schema)?[..] {
-        [Predicate { column, test: Test::In(values) }] => Some((*column, values.clone())),
-        _ => None,
+    let values_of = |side| {
+        let mut tests = tests_of(side, schema)?;
+        match (tests.pop(), tests.is_empty()) {
+            (Some(Predicate { column, test: Test::In(values) }), true) => Some((column, values)),
+            _ => None,
+        }
     };
     let ((column, mut values), (other, more)) = (values_of(left)?, values_of(right)?);
     if column != other {
@@ -100,7 +102,7 @@ fn single(filter: &Expr, schema: &Schema) -> Option<Predicate> {
 /// The column that an operand stands for: itself, or itself in a type that holds each of its values.
 fn column(operand: &Expr, schema: &Schema) -> Option<usize> {
     match operand {
-        Expr::Column(column) => planned_column(schema, &column.name),
+        Expr::Column(column) => schema.position(&column.name),
         Expr::Cast(cast) => {
             let column = column(&cast.expr, schema)?;
             is_widening(schema.columns()[column].data_type, cast.field.data_type())

@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 use coload_ddl::KEY_COLUMNS_MAX;
 use coload_scan::{Predicate, equal_columns};
-use coload_store::{SegmentEntry, end_values};
+use coload_store::SegmentEntry;
 use coload_types::{DataType, Result as StoreResult, Value};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{
-    ConstExpr, EquivalenceProperties, LexOrdering, Partitioning, PhysicalSortExpr,
+    ConstExpr, EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr,
 };
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
@@ -114,12 +114,14 @@ impl KeyOrder {
         table: &StoreTable,
         segments: &[usize],
     ) -> StoreResult<Option<Vec<Vec<usize>>>> {
+        if segments.len() <= 1 {
+            return Ok(Some(segments.iter().map(|index| vec![*index]).collect()));
+        }
         let (entry, snapshot) = (table.entry(), table.snapshot());
         let mut ends = Vec::with_capacity(segments.len());
         for index in segments {
             let file = snapshot.segment(entry, &entry.segments[*index])?;
-            if let Some(of_segment) = end_values(&file, &self.columns)? {
-                file.check()?;
+            if let Some(of_segment) = file.end_values(&self.columns)? {
                 ends.push((of_segment, *index));
             }
         }
@@ -157,6 +159,9 @@ pub(crate) fn without_sort(node: &Arc<dyn ExecutionPlan>) -> Result<Replaced> {
     if is_sorted(sort.input())? {
         return Ok(Some(in_place_of(sort, Arc::clone(sort.input()))));
     }
+    if !sort.expr().iter().all(|by| is_column_of_scan(&by.expr, sort.input())) {
+        return Ok(None);
+    }
     // As many as a key has columns, and none.
     for nulls_first in 0..=KEY_COLUMNS_MAX {
         let claim = |scan: &StoreScanExec| scan.in_key_order(nulls_first);
@@ -170,6 +175,28 @@ pub(crate) fn without_sort(node: &Arc<dyn ExecutionPlan>) -> Result<Replaced> {
         return Ok(made.map(|input| in_place_of(sort, input)));
     }
     Ok(None)
+}
+
+/// Whether a column of a plan is one of the scan below, as it is stored. Of what is computed the engine may say an order that it does
+/// not have: it takes each cast of a time to a time for one that keeps the order.
+fn is_column_of_scan(expr: &Arc<dyn PhysicalExpr>, plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let Some(column) = expr.downcast_ref::<Column>() else { return false };
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let below = projection.expr().get(column.index());
+        return below.is_some_and(|below| is_column_of_scan(&below.expr, projection.input()));
+    }
+    if let Some(filter) = plan.downcast_ref::<FilterExec>()
+        && let Some(kept) = filter.projection()
+    {
+        let Some(index) = kept.get(column.index()) else { return false };
+        let below: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column.name(), *index));
+        return is_column_of_scan(&below, filter.input());
+    }
+    // Others have the columns of their input.
+    match plan.children()[..] {
+        [input] => is_column_of_scan(expr, input),
+        _ => plan.downcast_ref::<StoreScanExec>().is_some(),
+    }
 }
 
 /// Rows that are sorted in each partition, with the limit and in the partitions of a sort.

@@ -14,6 +14,7 @@ use coload_ddl::quote_name;
 use coload_store::{Snapshot, TableEntry};
 use coload_types::Error;
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
+use datafusion::sql::sqlparser::ast::Ident;
 
 use crate::rights::Rights;
 use crate::types::arrow_schema;
@@ -32,15 +33,6 @@ pub(crate) fn folded_schema(schema: &Schema) -> SchemaRef {
     let fields = arrow.fields().iter();
     let fields: Vec<_> = fields.map(|f| f.as_ref().clone().with_name(fold(f.name()))).collect();
     Arc::new(ArrowSchema::new(fields))
-}
-
-/// The column of a table that the planner knows by a folded name.
-pub(crate) fn planned_column(schema: &Schema, folded: &str) -> Option<usize> {
-    let is_it = |name: &str| match name.is_ascii() {
-        true => name.eq_ignore_ascii_case(folded),
-        false => fold(name) == folded,
-    };
-    schema.columns().iter().position(|c| is_it(&c.name))
 }
 
 /// A table by a name in any case.
@@ -70,6 +62,13 @@ pub(crate) fn missing_table(snapshot: &Snapshot, rights: &Rights, name: &str) ->
         false => format!("there is {}", named.join(", ")),
     };
     Error::Invalid(format!("table {name} not found: it does not exist ({there})"))
+}
+
+/// The error for a column that a table does not have; `before` says where it is named.
+pub(crate) fn missing_field(before: &str, column: &Ident, schema: &Schema) -> Error {
+    let there: Vec<String> = schema.columns().iter().map(|c| quote(&c.name)).collect();
+    let (name, there) = (quote(&column.value), there.join(", "));
+    Error::Invalid(format!("{before}no field named {name}; there is {there}"))
 }
 
 /// A name as a statement can write it: in quotes where it is no plain word, or a word of the language.

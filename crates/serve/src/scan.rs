@@ -12,9 +12,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use coload_scan::{Filter, PageQueue, Predicate, Stretch, bound_columns, may_match, stretches};
+use coload_scan::{
+    Filter, PageQueue, Predicate, Stretch, bound_by_index, bound_columns, may_match, stretches,
+};
 use coload_store::{DeletedRows, SegmentEntry, SegmentFile};
-use coload_types::Result as StoreResult;
+use coload_types::{DataType, Result as StoreResult};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -99,7 +101,7 @@ impl Work {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ScanColumn {
     /// One of the table, by its place and type.
-    Stored(usize, coload_types::DataType),
+    Stored(usize, DataType),
     /// The places of rows ([`crate::places`]).
     Place,
 }
@@ -376,6 +378,18 @@ impl DisplayAs for StoreScanExec {
             if bound > 0 {
                 let names: Vec<&str> = key.columns()[..bound].iter().map(name).collect();
                 parts.push(format!("rows_by_key=[{}]", names.join(", ")));
+            }
+        }
+        for index in columns.indexes() {
+            // Several floats are equal that are stored as others.
+            let is_float = |column: &usize| {
+                matches!(columns.columns()[*column].data_type, DataType::Real | DataType::Double)
+            };
+            let asked = index.columns().iter().position(is_float).unwrap_or(index.columns().len());
+            let bound = bound_by_index(&index.columns()[..asked], &self.predicates);
+            if bound > 0 {
+                let names: Vec<&str> = index.columns()[..bound].iter().map(name).collect();
+                parts.push(format!("rows_by_index={}[{}]", index.name, names.join(", ")));
             }
         }
         if let Some((order, runs)) = &self.order {

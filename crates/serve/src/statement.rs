@@ -13,6 +13,7 @@
 //! ```
 
 mod alter;
+mod answers;
 pub(crate) mod bind;
 pub(crate) mod change;
 mod columns;
@@ -21,12 +22,15 @@ pub(crate) mod ddl;
 mod describe;
 mod dialect;
 pub(crate) mod hints;
+mod index;
 pub(crate) mod insert;
 mod limits;
 mod nodes;
 mod on_conflict;
 mod parameters;
+mod pivot;
 mod refusal;
+mod schemas;
 mod spelling;
 mod split;
 pub(crate) mod text;
@@ -38,11 +42,8 @@ use std::sync::Arc;
 
 use coload_store::Snapshot;
 use coload_types::{Error, Result};
-use datafusion::arrow::array::{ArrayRef, AsArray, UInt64Array};
-use datafusion::arrow::datatypes::{
-    DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef, UInt64Type,
-};
-use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef, UInt64Type};
 use datafusion::catalog::TableProvider;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
@@ -50,7 +51,6 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Query, ShowCreateObject, ShowStatementFilter, Statement as SqlStatement,
@@ -65,9 +65,11 @@ use crate::memory::{batch_rows, execute};
 use crate::names::find_table;
 use crate::rights::Rights;
 use crate::rules::physical_plan_fitted;
+use answers::{count, done};
 use refusal::{first_words, refusal};
 use tree::{Names, Scope};
 
+pub(crate) use answers::{count_batch, count_schema};
 pub use columns::{parse_columns, parse_create_table};
 pub use limits::StatementLimits;
 pub use parameters::Parameters;
@@ -95,6 +97,8 @@ enum Work {
     CreateAs(Box<insert::CreateAs>),
     Change(Box<change::Change>),
     Ddl(Box<SqlStatement>),
+    /// What only names the schema that there is.
+    Nothing,
     View(Box<view::NewView>),
     Copy(Box<copy::Export>),
     /// Its parameters have no values yet.
@@ -177,6 +181,7 @@ impl Planned {
             Work::CreateAs(table) => table.run(database, user).await,
             Work::Change(change) => change.run(database, &self.rights).await,
             Work::View(view) => view.run(database.store()),
+            Work::Nothing => Ok(done()),
             Work::Ddl(statement) => match &*statement {
                 SqlStatement::AlterTable(change) => {
                     let limits = database.options().statements;
@@ -193,8 +198,22 @@ impl Planned {
     }
 }
 
-/// Looks at one statement, on a thread for planning.
+/// Looks at one statement, on a thread for planning. Of one that has a PIVOT the values that become columns are asked for first.
 pub(crate) async fn plan(
+    database: &Database,
+    rights: &Rights,
+    text: &str,
+    parameters: Parameters,
+) -> Result<Planned> {
+    if !pivot::is_named(text) {
+        return plan_written(database, rights, text, parameters).await;
+    }
+    let text = pivot::written_anew(database, rights, text).await?;
+    plan_written(database, rights, &text, parameters).await
+}
+
+/// Looks at a statement as it is written.
+async fn plan_written(
     database: &Database,
     rights: &Rights,
     text: &str,
@@ -223,7 +242,15 @@ async fn plan_here(
         return planned(Work::Copy(Box::new(copy)), count_schema(), ArrowSchema::empty());
     }
     let none = || Arc::new(ArrowSchema::empty());
-    let (statement, names) = match planning.parse(text)? {
+    let mut sql = planning.parse(text)?;
+    match schemas::instead(&sql)? {
+        None => {}
+        Some(schemas::Instead::Nothing) => {
+            return planned(Work::Nothing, none(), ArrowSchema::empty());
+        }
+        Some(schemas::Instead::Query(query)) => sql = SqlStatement::Query(query),
+    }
+    let (statement, names) = match sql {
         SqlStatement::CreateTable(mut table) => {
             ddl::check_create(&mut table, &planning.limits())?;
             if table.query.is_none() {
@@ -238,11 +265,12 @@ async fn plan_here(
             return planned(Work::View(Box::new(view)), none(), ArrowSchema::empty());
         }
         sql @ (SqlStatement::Drop { .. }
+        | SqlStatement::CreateIndex(_)
         | SqlStatement::Truncate(_)
         | SqlStatement::AlterTable(_)) => {
             return planned(Work::Ddl(Box::new(sql)), none(), ArrowSchema::empty());
         }
-        sql if change::is_change(&sql, &planning.snapshot)? => {
+        sql if change::is_change(&sql, &planning.snapshot, &planning.rights) => {
             let change = change::plan(planning, Box::new(sql)).await?;
             let fields = parameters::fields_of(change.rows())?;
             let work = match parameters.bind(change.rows(), &fields)? {
@@ -561,27 +589,4 @@ async fn plan_rows(
         Ok(())
     };
     physical_plan_fitted(session, logical, fit).await
-}
-
-/// The answer of a statement that changed something and has nothing to tell.
-fn done() -> Answer {
-    let schema = Arc::new(ArrowSchema::empty());
-    Answer::new(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::empty())))
-}
-
-/// The answer of a statement that tells how many rows it wrote.
-fn count(rows: u64) -> Result<Answer> {
-    let stream = futures::stream::iter([Ok(count_batch(rows)?)]);
-    Ok(Answer::new(Box::pin(RecordBatchStreamAdapter::new(count_schema(), stream))))
-}
-
-/// The one row of such an answer.
-pub(crate) fn count_batch(rows: u64) -> Result<RecordBatch> {
-    let column: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
-    RecordBatch::try_new(count_schema(), vec![column])
-        .map_err(|e| Error::Refused(format!("internal error: {e}")))
-}
-
-pub(crate) fn count_schema() -> SchemaRef {
-    Arc::new(ArrowSchema::new(vec![Field::new("count", ArrowType::UInt64, false)]))
 }

@@ -17,7 +17,6 @@ use datafusion::scalar::ScalarValue;
 
 use crate::error::to_datafusion;
 use crate::filter::{simplify, tests_of};
-use crate::names::planned_column;
 use crate::places::with_place_column;
 use crate::scan::StoreScanExec;
 use crate::types::{UTC, arrow_type};
@@ -155,7 +154,7 @@ impl TableProvider for StoreTable {
     }
 
     fn get_column_default(&self, column: &str) -> Option<&Expr> {
-        let index = planned_column(self.columns(), column)?;
+        let index = self.columns().position(column)?;
         self.defaults[index].as_ref()
     }
 

@@ -4,7 +4,7 @@ use coload_ddl::Key;
 use coload_types::{Error, Result};
 
 use crate::change::{LoadMode, LoadTarget, apply_load};
-use crate::keyed::{KeyConflicts, Keyed, NewSegment, Origin, Resolved};
+use crate::keyed::{KeyConflicts, NewSegment, Origin, Resolved};
 use crate::load_record::LoadRecord;
 use crate::manifest::{Manifest, SegmentEntry, TableEntry};
 use crate::on_conflict::{KeyCounts, OnConflict};
@@ -82,9 +82,4 @@ pub(crate) fn added_to<'a>(manifest: &'a Manifest, target: &LoadTarget) -> Optio
         LoadMode::Append => manifest.table(&target.name),
         LoadMode::Replace | LoadMode::Create => None,
     }
-}
-
-/// What a load says of the key of its table where keys that come twice are an error.
-pub(crate) fn keyed<'a>(target: &'a LoadTarget, key: &'a Key) -> Keyed<'a> {
-    Keyed { table: &target.name, schema: &target.schema, key, on_conflict: OnConflict::Error }
 }

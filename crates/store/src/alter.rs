@@ -17,7 +17,7 @@ use coload_types::{Column, Error, Result};
 
 use crate::change::{Outcome, check_no_view, missing_table, position};
 use crate::manifest::{
-    ColumnStats, Manifest, SegmentEntry, StoredColumn, TableEntry, check_table_name, is_same_name,
+    ColumnStats, Manifest, SegmentEntry, StoredColumn, TableEntry, check_table_name,
 };
 
 /// A change of a table that leaves its rows where they are.
@@ -48,12 +48,9 @@ pub(crate) fn alter_table(
     alteration: &Alteration,
 ) -> Result<Outcome> {
     let Some(index) = position(manifest, name) else { return Err(missing_table(manifest, name)) };
-    if let Alteration::Rename(to) = alteration {
-        return rename(manifest, index, to);
-    }
     let table = &mut manifest.tables[index];
     match alteration {
-        Alteration::Rename(_) => {}
+        Alteration::Rename(to) => return rename(manifest, index, to),
         Alteration::RenameColumn { from, to } => rename_column(table, from, to)?,
         Alteration::AddColumn(column) => add_column(table, column)?,
         Alteration::DropColumn(column) => drop_column(table, column)?,
@@ -85,7 +82,7 @@ fn rename_column(table: &mut TableEntry, from: &str, to: &str) -> Result<()> {
 }
 
 fn add_column(table: &mut TableEntry, column: &Column) -> Result<()> {
-    if table.schema.columns().iter().any(|known| is_same_name(&known.name, &column.name)) {
+    if table.schema.position(&column.name).is_some() {
         let (table, name) = (&table.name, &column.name);
         return Err(Error::Invalid(format!("table {table} has a column {name} already")));
     }
@@ -131,6 +128,15 @@ fn drop_column(table: &mut TableEntry, name: &str) -> Result<()> {
         }
         None => None,
     };
+    let known = table.schema.indexes().iter();
+    if let Some(known) = known.clone().find(|known| known.columns().contains(&index)) {
+        return Err(Error::Invalid(format!(
+            "column {name} cannot be dropped: index {} of table {} names it (DROP INDEX first)",
+            known.name, table.name
+        )));
+    }
+    let after = |column: usize| column - usize::from(column > index);
+    let indexes = known.map(|known| known.with_columns(after)).collect();
     let width = table.schema.len();
     let mut columns = table.schema.columns().to_vec();
     columns.remove(index);
@@ -138,9 +144,11 @@ fn drop_column(table: &mut TableEntry, name: &str) -> Result<()> {
     let checks: Vec<Check> = checks
         .map(|check| Check::parse(check.name.clone(), check.text(), &columns))
         .collect::<Result<_>>()?;
-    table.schema = Schema::new(columns)?.with_checks(checks)?.with_key(key)?;
+    table.schema =
+        Schema::new(columns)?.with_checks(checks)?.with_key(key)?.with_indexes(indexes)?;
     for segment in &mut table.segments {
         segment.columns.remove(index);
+        segment.trees.iter_mut().flat_map(|tree| &mut tree.columns).for_each(|c| *c = after(*c));
         change_stored(segment, width, |stored| drop(stored.remove(index)));
     }
     Ok(())
@@ -161,9 +169,9 @@ fn change_stored(
 }
 
 fn column_of(table: &TableEntry, name: &str) -> Result<usize> {
-    let columns = table.schema.columns();
-    columns.iter().position(|column| is_same_name(&column.name, name)).ok_or_else(|| {
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    table.schema.position(name).ok_or_else(|| {
+        let columns = table.schema.columns().iter();
+        let names: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
         Error::Invalid(format!(
             "table {} has no column {name} (it has {})",
             table.name,

@@ -5,10 +5,11 @@
 
 use std::path::Path;
 
-use coload_ddl::{Key, Schema};
+use coload_ddl::{Index, Key, Schema};
 use coload_types::{Column, Error, Result};
 
 use crate::directory::Layout;
+use crate::index::with_names;
 use crate::load_record::LoadRecord;
 use crate::manifest::{
     Manifest, SegmentEntry, TableEntry, ViewEntry, check_table_name, check_view, is_same_name,
@@ -82,19 +83,25 @@ pub(crate) fn apply_load(
             target.name
         )));
     }
-    let mut added = new_table(0, &target.name, target.schema.clone());
+    // Indexes have their names and trees later.
+    let bare = target.schema.clone().with_indexes(Vec::new())?;
+    let mut added = new_table(0, &target.name, bare);
     added.segments = segments.to_vec();
     push_record(&mut added, record);
     check_readable(added)?;
     let index = match position(manifest, &target.name) {
         Some(index) => index,
-        None => push_table(manifest, &target.name, target.schema.clone()),
+        None => push_table(manifest, &target.name, target.schema.clone())?,
     };
     let version = manifest.version;
+    let schema = match target.mode {
+        LoadMode::Replace => Some(with_names(manifest, &target.name, target.schema.clone())?),
+        LoadMode::Append | LoadMode::Create => None,
+    };
     let table = &mut manifest.tables[index];
-    if target.mode == LoadMode::Replace {
+    if let Some(schema) = schema {
         table.segments.clear();
-        table.schema = target.schema.clone();
+        table.schema = schema;
         table.forget_loads();
     }
     table.segments.extend_from_slice(segments);
@@ -181,8 +188,19 @@ fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
     )))
 }
 
-/// A load may say nothing of the key, or what the table says.
+/// A load may say nothing of the key and of indexes, or what the table says.
 fn check_key(name: &str, table: &Schema, load: &Schema) -> Result<()> {
+    let is_there = |given: &Index| {
+        let is_same =
+            |index: &Index| index.kind == given.kind && index.columns() == given.columns();
+        table.indexes().iter().any(is_same)
+    };
+    if let Some(given) = load.indexes().iter().find(|given| !is_there(given)) {
+        return Err(Error::Invalid(format!(
+            "cannot append to table {name} with {}: it has no such index (leave it out, use --replace, or CREATE INDEX first)",
+            given.sql(load.columns())
+        )));
+    }
     let Some(given) = load.key().filter(|given| table.key() != Some(given)) else { return Ok(()) };
     let has = match table.key() {
         Some(key) => format!("has {}", key.sql(table.columns())),
@@ -219,8 +237,8 @@ pub(crate) fn create_table(
             }
         }
     }
-    check_readable(new_table(0, name, schema.clone()))?;
-    push_table(manifest, name, schema.clone());
+    let index = push_table(manifest, name, schema.clone())?;
+    check_readable(TableEntry { id: 0, ..manifest.tables[index].clone() })?;
     Ok(Outcome::Changed)
 }
 
@@ -391,11 +409,12 @@ pub(crate) fn position(manifest: &Manifest, name: &str) -> Option<usize> {
     manifest.tables.iter().position(|t| is_same_name(&t.name, name))
 }
 
-fn push_table(manifest: &mut Manifest, name: &str, schema: Schema) -> usize {
+fn push_table(manifest: &mut Manifest, name: &str, schema: Schema) -> Result<usize> {
+    let schema = with_names(manifest, name, schema)?;
     let id = manifest.next_table_id;
     manifest.next_table_id += 1;
     manifest.tables.push(new_table(id, name, schema));
-    manifest.tables.len() - 1
+    Ok(manifest.tables.len() - 1)
 }
 
 fn new_table(id: u64, name: &str, schema: Schema) -> TableEntry {

@@ -36,6 +36,7 @@ const MANIFEST_SUFFIX: &str = ".manifest";
 const SEGMENT_SUFFIX: &str = ".seg";
 const OLDER_SUFFIX: &str = ".loads";
 const DELETED_SUFFIX: &str = ".deleted";
+const INDEX_SUFFIX: &str = ".index";
 /// Permissions of a new store's directories: its owner's only.
 pub(crate) const OWNER_ONLY: u32 = 0o700;
 /// Permissions that a file may have.
@@ -123,6 +124,16 @@ pub(crate) fn deleted_name(writer: LoadId, table_id: u64) -> String {
     format!("{writer}-{table_id}{DELETED_SUFFIX}")
 }
 
+/// The name of a file with trees of indexes of a table, written by a load or change.
+pub(crate) fn index_name(writer: LoadId, table_id: u64) -> String {
+    format!("{writer}-{table_id}{INDEX_SUFFIX}")
+}
+
+/// The writer and the table of a file of trees of indexes; `None` for any other name.
+pub(crate) fn parse_index_name(name: &str) -> Option<(LoadId, u64)> {
+    parse_table_file(name, INDEX_SUFFIX)
+}
+
 /// The writer and the table of a file of loads; `None` for any other name.
 pub(crate) fn parse_older_name(name: &str) -> Option<(LoadId, u64)> {
     parse_table_file(name, OLDER_SUFFIX)
@@ -142,7 +153,10 @@ fn parse_table_file(name: &str, suffix: &str) -> Option<(LoadId, u64)> {
 /// The load or change that wrote a file in `segments/`; `None` for a name that is not ours.
 pub(crate) fn writer_of(name: &str) -> Option<LoadId> {
     let segment = parse_segment_name(name).map(|(load, _)| load);
-    let of_table = || parse_older_name(name).or_else(|| parse_deleted_name(name));
+    let of_table = || {
+        let known = parse_older_name(name).or_else(|| parse_deleted_name(name));
+        known.or_else(|| parse_index_name(name))
+    };
     segment.or_else(|| of_table().map(|(writer, _)| writer))
 }
 

@@ -38,6 +38,9 @@ pub const WRITE_LOADS: &str = "store::publish::write_loads";
 /// The point that is passed when more rows of a segment are deleted than its manifest keeps.
 pub const WRITE_DELETED: &str = "store::publish::write_deleted";
 
+/// The point that is passed when trees of indexes are written.
+pub const WRITE_INDEX: &str = "store::publish::write_index";
+
 /// Points that a load passes whose runs are merged.
 pub const RUN_POINTS: [&str; 2] = ["store::run::write", "store::run::merge"];
 

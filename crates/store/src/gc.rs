@@ -170,7 +170,12 @@ fn named_files<'a>(newest: &'a Manifest, kept: &'a [Manifest]) -> HashSet<&'a st
             let segments = table.segments.iter().map(|segment| segment.file.as_str());
             let deleted =
                 table.segments.iter().filter_map(|segment| segment.deleted.as_ref()?.file());
-            segments.chain(deleted).chain(table.older.iter().map(|older| older.file.as_str()))
+            let trees = table.segments.iter().flat_map(|segment| &segment.trees);
+            let trees = trees.map(|tree| tree.part.file.as_str());
+            segments
+                .chain(deleted)
+                .chain(trees)
+                .chain(table.older.iter().map(|older| older.file.as_str()))
         })
         .collect()
 }

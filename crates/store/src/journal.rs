@@ -33,7 +33,8 @@ use crate::directory::{
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::{Lock, LockedFile};
 use crate::manifest::SegmentEntry;
-use crate::publish::{PublishedLoad, publish_linked};
+use crate::on_conflict::OnConflict;
+use crate::publish::{PublishedLoad, Shown, publish_linked};
 use crate::shares::FINISHED_NAME;
 use crate::snapshot::pin_newest;
 use crate::store::Store;
@@ -296,17 +297,17 @@ impl LoadJournal {
         numbers.into_iter().map(read).collect()
     }
 
-    /// Makes the load visible, whole, as the store's next version, and returns that version. The
+    /// Makes the load visible, whole, as the store's next version; keys that are there give way as `on_conflict` says. The
     /// journal stays until [`Self::remove`].
     ///
     /// # Errors
     /// As those of [`crate::LoadDir::publish`].
     pub fn publish(
         &self,
-        target: &LoadTarget,
+        (target, on_conflict): (&LoadTarget, OnConflict),
         segments: &[SegmentEntry],
         record: &LoadRecord,
-    ) -> Result<u64> {
+    ) -> Result<Shown> {
         for segment in segments {
             let path = self.dir.join(&segment.file);
             let bytes = sync_file("store::publish::sync_segment", &path)?;
@@ -315,7 +316,7 @@ impl LoadJournal {
                 return Err(Error::corrupt(&path, what));
             }
         }
-        let load = PublishedLoad { target, begun_on: self.begun_on };
+        let load = PublishedLoad { target, begun_on: self.begun_on, on_conflict };
         let paths: Vec<PathBuf> = segments.iter().map(|s| self.dir.join(&s.file)).collect();
         publish_linked(&self.store, &paths, &load, segments, record)
     }

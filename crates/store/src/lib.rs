@@ -21,6 +21,7 @@ mod directory;
 pub mod failpoints;
 mod gc;
 mod held;
+mod index;
 mod join;
 mod journal;
 mod keyed;
@@ -47,10 +48,11 @@ pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
 pub use deleted::{DeletedEntry, DeletedRows, Deletions};
 pub use gc::Cleaned;
 pub use held::ExpandedPages;
+pub use index::{IndexKey, IndexTree, SegmentIndex, Within};
 pub use journal::{JournalEntry, LoadJournal};
 pub use keyed::{
-    KeySide, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey, end_values, key_values,
-    may_have_keys, row_of_key, rows_before_key,
+    KeySide, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey, key_values, may_have_keys,
+    row_of_key, rows_before_key,
 };
 pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,

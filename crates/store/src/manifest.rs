@@ -8,8 +8,10 @@
 
 mod codec;
 mod column_codec;
+mod index_codec;
 #[cfg(test)]
 mod tests;
+mod view_codec;
 
 use std::sync::Arc;
 
@@ -17,10 +19,11 @@ use coload_ddl::Schema;
 use coload_types::{Error, Result, Value};
 
 use crate::deleted::DeletedEntry;
+use crate::index::IndexTree;
 use crate::load_record::{LoadId, LoadRecord};
 use crate::older_loads::OlderLoads;
 
-pub(crate) use codec::check_view;
+pub(crate) use view_codec::check_view;
 
 /// Longest name of a table, in bytes.
 pub const TABLE_NAME_BYTES_MAX: usize = 255;
@@ -95,6 +98,8 @@ pub struct SegmentEntry {
     pub seal: Option<u64>,
     /// Where the file has each column of the table; `None` where these are its columns, in their order.
     pub stored: Option<Arc<[StoredColumn]>>,
+    /// Trees of the indexes of its table.
+    pub trees: Vec<IndexTree>,
     /// Statistics, one a column of the schema, of all rows: bounds of them are bounds of those that are left.
     pub columns: Vec<ColumnStats>,
 }

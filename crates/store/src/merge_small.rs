@@ -271,6 +271,7 @@ mod tests {
             load: LoadId::from_u128(1),
             seal: None,
             stored: None,
+            trees: Vec::new(),
             columns: Vec::new(),
         };
         bytes.iter().map(entry).collect()

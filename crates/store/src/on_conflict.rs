@@ -30,7 +30,7 @@ pub enum OnConflict {
 pub struct DeleteWhere {
     /// A column of the table.
     pub column: usize,
-    /// The value that such rows have in it.
+    /// The value that such rows have in it, as SQL compares values.
     pub value: Value,
 }
 

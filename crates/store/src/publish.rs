@@ -24,13 +24,14 @@ use coload_ddl::{Key, Schema};
 use coload_space::{Dram, Space};
 use coload_types::{Error, Result};
 
-use crate::addition::{Addition, keyed, new_segments};
+use crate::addition::{Addition, new_segments, with_dropped};
 use crate::change::{LoadTarget, Outcome, check_target, key_of, replace_segments};
 use crate::deleted::{Deletions, settle};
 use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
+use crate::index::{Built, Checking, complete};
 use crate::keyed::{KeyConflicts, Keyed, Origin, SortTimes, TreeKey, put_entry_in_order};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
@@ -237,7 +238,7 @@ impl ReadyLoad {
         let mut fit = Fit::Fits;
         let ReadyLoad { dir, segments, record, conflicts } = &mut self;
         let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
-        let version = commit(&store, &mut [&mut dir.work], |manifest| {
+        let version = commit(&store, &mut [&mut dir.work], Checking::NewRows, |manifest| {
             fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
             if fit == Fit::Moved {
                 return Ok(Outcome::Unchanged);
@@ -300,11 +301,14 @@ pub(crate) fn publish_linked(
     load: &PublishedLoad<'_>,
     segments: &[SegmentEntry],
     record: &LoadRecord,
-) -> Result<u64> {
+) -> Result<Shown> {
     let mut work = WorkDir::make_as(store.layout(), record.id)?;
     check_record(&work, load.target, (segments, 0), record)?;
     let layout = store.layout();
     let key = check_newest(store, load.target)?.1;
+    let LoadTarget { name, schema, .. } = load.target;
+    load.on_conflict.check(name, schema, key.as_ref())?;
+    let keyed = |key| Keyed { table: name, schema, key, on_conflict: load.on_conflict };
     let mut ordered = Vec::with_capacity(segments.len());
     let (mut origins, mut before) = (Vec::new(), 0);
     for (segment, path) in segments.iter().zip(from) {
@@ -312,7 +316,7 @@ pub(crate) fn publish_linked(
         work.note_installed(to.clone());
         if let Some(key) = &key {
             // The journal keeps the segment as it was received.
-            let of = keyed(load.target, key);
+            let of = keyed(key);
             let made = work.join(&segment.file);
             let name = segment.file.clone();
             let mut origin = Origin { before, order: None };
@@ -339,19 +343,21 @@ pub(crate) fn publish_linked(
     }
     let segments = if key.is_some() { &ordered[..] } else { segments };
     let unique = key.as_ref().filter(|key| key.is_unique());
-    let mut conflicts = unique.map(|key| {
-        KeyConflicts::new(store, keyed(load.target, key), new_segments(segments, &origins))
-    });
+    let mut conflicts =
+        unique.map(|key| KeyConflicts::new(store, keyed(key), new_segments(segments, &origins)));
+    let dropped = record.rows - segments.iter().map(|segment| segment.rows).sum::<u64>();
     if !segments.is_empty() {
         sync_dir("store::publish::sync_segments_dir", &layout.segments)?;
     }
     let change = Addition::of(load.target, (load.begun_on, key.as_ref()), record);
-    let version = commit(store, &mut [&mut work], |manifest| {
-        change.apply(store, manifest, segments, conflicts.as_mut())?;
+    let mut keys = None;
+    let version = commit(store, &mut [&mut work], Checking::NewRows, |manifest| {
+        keys = change.apply(store, manifest, segments, conflicts.as_mut())?;
         Ok(Outcome::Changed)
     })?;
     finish(store, work);
-    version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))
+    let version = version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))?;
+    Ok(Shown { version, keys: with_dropped(keys, dropped, load.on_conflict) })
 }
 
 /// Where a load goes, and the id that its table had when it began.
@@ -360,6 +366,8 @@ pub(crate) struct PublishedLoad<'a> {
     pub target: &'a LoadTarget,
     /// `None` when there was none.
     pub begun_on: Option<u64>,
+    /// What happens to keys that are there already.
+    pub on_conflict: OnConflict,
 }
 
 /// A merge in progress: like a load, but its segments take the place of others.
@@ -410,7 +418,7 @@ impl MergeDir {
         let MergeDir { store, mut work, table_id } = self;
         check_segments(&work, &new)?;
         install(store.layout(), &mut work, &new)?;
-        let version = commit(&store, &mut [&mut work], |manifest| {
+        let version = commit(&store, &mut [&mut work], Checking::SameRows, |manifest| {
             replace_segments(store.layout(), manifest, table_id, old, &new)
         })?;
         finish(&store, work);
@@ -424,7 +432,7 @@ pub(crate) fn publish_change(
     change: impl FnMut(&mut Manifest) -> Result<Outcome>,
 ) -> Result<Option<u64>> {
     let mut work = WorkDir::make(store.layout())?;
-    let version = commit(store, &mut [&mut work], change)?;
+    let version = commit(store, &mut [&mut work], Checking::NewRows, change)?;
     finish(store, work);
     Ok(version)
 }
@@ -513,10 +521,12 @@ fn install(layout: &Layout, work: &mut WorkDir, segments: &[SegmentEntry]) -> Re
 fn commit(
     store: &Store,
     works: &mut [&mut WorkDir],
+    checking: Checking,
     mut change: impl FnMut(&mut Manifest) -> Result<Outcome>,
 ) -> Result<Option<u64>> {
     let layout = store.layout();
     let Some(tmp) = works.first().map(|work| work.join(MANIFEST_TMP)) else { return Ok(None) };
+    let mut built = Built::default();
     for _ in 0..ATTEMPTS_MAX {
         let base = pin_newest(store)?;
         if base.lock() != Lock::Held {
@@ -531,6 +541,7 @@ fn commit(
             return Ok(None);
         }
         if let Some(work) = works.first_mut() {
+            complete(store, work, (&base.manifest, &mut next), checking, &mut built)?;
             move_out(layout, work, &mut next)?;
             settle(layout, work, &mut next)?;
         }

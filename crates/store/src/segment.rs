@@ -8,6 +8,7 @@
 //! Memory: the map (given back under pressure), the decoded dictionaries of the columns used, and,
 //! while there is room ([`crate::held`]), those of their pages that are stored as runs, expanded.
 
+mod ends;
 mod in_memory;
 
 use std::borrow::Cow;
@@ -31,8 +32,10 @@ use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result, Strings, Values};
 
 use crate::held::{ExpandedPages, HELD_BYTES_MAX, HeldBytes, Share, bytes_of};
+use crate::index::LazyIndex;
 use crate::manifest::{ColumnStats, StoredColumn};
 use crate::segment_writer::column_stats;
+use ends::Ends;
 use in_memory::constant_column;
 
 /// A segment that is open for reading: its file is mapped, its footer read and checked.
@@ -48,6 +51,8 @@ pub struct SegmentFile {
     /// Where they are, if they are not those of the file.
     stored: Option<View>,
     tree: OnceLock<Tree>,
+    /// Trees of the indexes of its table, opened when they are asked first.
+    pub(crate) indexes: Vec<LazyIndex>,
     held: Share,
 }
 
@@ -74,6 +79,7 @@ pub struct SegmentColumn {
     expanded: Vec<OnceLock<Page>>,
     /// Whether no file has it, and all pages are kept.
     is_made: bool,
+    ends: OnceLock<Ends>,
 }
 
 impl SegmentColumn {
@@ -135,7 +141,8 @@ impl SegmentFile {
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
         let (path, held) = (path.to_owned(), Share::new(held));
         let tree = OnceLock::new();
-        SegmentFile { path, map, footer, seal, columns, stored: None, tree, held }
+        let indexes = Vec::new();
+        SegmentFile { path, map, footer, seal, columns, stored: None, tree, indexes, held }
     }
 
     /// The same as a segment of a table that has other columns by now.
@@ -298,7 +305,8 @@ impl SegmentFile {
         let verified = index.pages.iter().map(|_| AtomicBool::new(false)).collect();
         let expanded = index.pages.iter().map(|_| OnceLock::new()).collect();
         let (dictionary, is_made) = (OnceLock::new(), false);
-        Ok(SegmentColumn { index, decoders, dictionary, verified, expanded, is_made })
+        let ends = OnceLock::new();
+        Ok(SegmentColumn { index, decoders, dictionary, verified, expanded, is_made, ends })
     }
 
     /// The dictionary of a column; decodes it the first time. `None` when no page holds codes.

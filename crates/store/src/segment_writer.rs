@@ -80,6 +80,7 @@ impl SegmentSummary {
             load,
             seal: Some(seal),
             stored: None,
+            trees: Vec::new(),
             columns,
         }
     }

@@ -29,6 +29,7 @@ use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal};
 use crate::load_record::{LoadId, LoadKind, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::older_loads::{RememberedLoad, now_us};
+use crate::on_conflict::OnConflict;
 use crate::publish::{PublishedLoad, publish_linked};
 use crate::segment::SegmentFile;
 use crate::store::Store;
@@ -226,8 +227,9 @@ fn publish(
     }
     let begun_on = complete.iter().map(|c| begun_on(&c.dir)).collect::<Result<Vec<_>>>()?;
     let record = record_of(complete, id, total);
-    let load = PublishedLoad { target, begun_on: begun_on.into_iter().flatten().next() };
-    let version = publish_linked(store, &paths, &load, &segments, &record)?;
+    let begun_on = begun_on.into_iter().flatten().next();
+    let load = PublishedLoad { target, begun_on, on_conflict: OnConflict::Error };
+    let version = publish_linked(store, &paths, &load, &segments, &record)?.version;
     // Published, whatever becomes of the rest: what stays is known to be.
     complete.iter().for_each(|share| drop(remove_journal(store.layout(), &share.dir)));
     Ok(PublishedShares {
@@ -254,6 +256,7 @@ fn entry_of(path: &Path, of: &ShareSegment, load: LoadId, number: u32) -> Result
         load,
         seal: Some(of.seal),
         stored: None,
+        trees: Vec::new(),
         columns: file.stats()?,
     })
 }

@@ -184,6 +184,7 @@ pub(crate) fn open_shared(
     if let Some(open) = store.open_segments().get(&segment.file)
         && open.check().is_ok()
         && open.stored() == segment.stored.as_ref()
+        && open.has_indexes(&segment.trees)
     {
         return Ok(Arc::clone(open));
     }
@@ -233,7 +234,7 @@ pub(crate) fn open_segment(
         );
         return Err(Error::corrupt(path, what));
     }
-    Ok(file)
+    Ok(file.with_indexes(&segment.trees, schema))
 }
 
 /// What is wrong with a file that is a whole segment, and not the one that the manifest names.

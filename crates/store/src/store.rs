@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use coload_ddl::Schema;
+use coload_ddl::{Index, Schema};
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
@@ -18,6 +18,7 @@ use crate::directory::{
 };
 use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
+use crate::index;
 use crate::manifest::{Manifest, SegmentEntry, ViewEntry};
 use crate::on_conflict::OnConflict;
 use crate::publish::{
@@ -172,6 +173,28 @@ impl Store {
             check(&m.views)?;
             alter::alter_table(m, name, alteration)
         })
+    }
+
+    /// Adds an index to a table, and builds its trees of the segments that are there. Returns the version, `None` when an index has the name
+    /// and that is fine.
+    ///
+    /// # Errors
+    /// `Invalid` when the table is not there, the name is taken, or two rows have the same values in a UNIQUE index.
+    pub fn create_index(
+        &self,
+        table: &str,
+        index: &Index,
+        on_existing: OnExisting,
+    ) -> Result<Option<u64>> {
+        publish_change(self, |m| index::create_index(m, table, index, on_existing))
+    }
+
+    /// Takes an index away. Returns the version, `None` when there is none and that is fine.
+    ///
+    /// # Errors
+    /// `Invalid` when it does not exist and must.
+    pub fn drop_index(&self, name: &str, on_missing: OnMissing) -> Result<Option<u64>> {
+        publish_change(self, |m| index::drop_index(m, name, on_missing))
     }
 
     /// Removes a view. Returns the version, `None` when there is none and that is fine.

@@ -32,6 +32,7 @@ use crate::deleted::read_set;
 use crate::directory::{
     FORMAT_NAME, FORMAT_TEXT, Layout, is_still_at, parse_manifest_name, writer_of,
 };
+use crate::index::{IndexTree, verify_index};
 use crate::load_record::LoadId;
 use crate::lock::{Lock, LockedFile};
 use crate::manifest::{Manifest, SegmentEntry, TableEntry};
@@ -74,6 +75,8 @@ pub enum Part {
     Loads,
     /// The deleted rows of a segment that a version names.
     Deleted,
+    /// The tree of an index of a segment that a version names.
+    Index,
     /// The journal of a load that arrives.
     Journal,
     /// Any other file of the directory.
@@ -88,6 +91,7 @@ impl fmt::Display for Part {
             Part::Segment => "segment",
             Part::Loads => "loads",
             Part::Deleted => "deleted rows",
+            Part::Index => "index",
             Part::Journal => "journal",
             Part::Other => "other",
         })
@@ -187,6 +191,7 @@ fn verify_catalog(catalog: &Catalog, options: &VerifyOptions) -> Result<VerifyRe
     segments::verify_all(&catalog.layout, &named_segments(catalog), options, &mut report)?;
     verify_older(catalog, &mut report);
     verify_deleted(catalog, &mut report)?;
+    verify_indexes(catalog, &mut report)?;
     journals::verify_all(&catalog.layout, &mut report)?;
     note_unsealed(catalog, &mut report);
     note_others(catalog, &mut report)?;
@@ -322,6 +327,40 @@ fn verify_deleted(catalog: &Catalog, report: &mut VerifyReport) -> Result<()> {
     Ok(())
 }
 
+/// Compares the trees of indexes with the columns of their segments.
+fn verify_indexes(catalog: &Catalog, report: &mut VerifyReport) -> Result<()> {
+    let mut seen: Vec<(&str, &IndexTree)> = Vec::new();
+    for version in catalog.versions.iter().rev() {
+        for table in &version.manifest.tables {
+            let trees =
+                table.segments.iter().flat_map(|s| s.trees.iter().map(move |tree| (s, tree)));
+            for (segment, tree) in trees {
+                if seen.contains(&(&segment.file, tree)) {
+                    continue;
+                }
+                seen.push((&segment.file, tree));
+                match verify_index(&catalog.layout, &table.schema, segment, tree) {
+                    Ok(()) => {}
+                    Err(error @ (Error::Corrupt(_) | Error::Limit(_))) => {
+                        let what = error.to_string();
+                        let path = catalog.layout.segment(&tree.part.file);
+                        let table = Some(table.name.clone());
+                        report.damages.push(Damage {
+                            part: Part::Index,
+                            path,
+                            what,
+                            table,
+                            rows: 0,
+                        });
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Says what cannot be checked of segments that older programs wrote.
 fn note_unsealed(catalog: &Catalog, report: &mut VerifyReport) {
     let Some(manifest) = catalog.last() else { return };
@@ -345,7 +384,12 @@ fn named_files(catalog: &Catalog) -> HashSet<&str> {
             let segments = table.segments.iter().map(|segment| segment.file.as_str());
             let deleted =
                 table.segments.iter().filter_map(|segment| segment.deleted.as_ref()?.file());
-            segments.chain(deleted).chain(table.older.iter().map(|older| older.file.as_str()))
+            let trees = table.segments.iter().flat_map(|segment| &segment.trees);
+            let trees = trees.map(|tree| tree.part.file.as_str());
+            segments
+                .chain(deleted)
+                .chain(trees)
+                .chain(table.older.iter().map(|older| older.file.as_str()))
         })
         .collect()
 }

@@ -2,12 +2,13 @@
 
 use coload_ddl::{Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
-use coload_store::{LoadId, LoadMode};
+use coload_store::{LoadId, LoadMode, OnConflict};
 use coload_transform::DictionaryPolicy;
 use coload_types::bytes::{ByteReader, Checksum, checksum, put_bytes, put_varint};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{Error, Result};
 
+use crate::conflicts::{put_on_conflict, read_on_conflict};
 use crate::dialect::{put_dialect, read_dialect};
 use crate::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
 use crate::rows::RowSource;
@@ -20,6 +21,8 @@ const INPUTS_MAX: usize = 1 << 20;
 
 /// Flag of the mode: names stand without the folder of the one before.
 const SHORT_NAMES: u8 = 128;
+/// Flag of the mode: what happens to keys that are there stands behind the salt.
+const CONFLICTS: u8 = 64;
 /// Inputs whose names stand whole. A million names with their folders are longer than a message may be.
 const WHOLE_NAMES_MAX: usize = 1000;
 /// Bytes of a description that are hashed at once.
@@ -57,6 +60,8 @@ pub struct LoadDescription {
     pub table: String,
     /// What happens to rows that are there.
     pub mode: LoadMode,
+    /// What happens to keys of a PRIMARY KEY that are there.
+    pub on_conflict: OnConflict,
     /// Columns of the table.
     pub schema: Schema,
     /// How its rows are made of records.
@@ -139,7 +144,9 @@ impl LoadDescription {
             LoadMode::Replace => 1,
             LoadMode::Create => 2,
         };
-        out.push(if names == NamesAre::Short { mode | SHORT_NAMES } else { mode });
+        let names_are = if names == NamesAre::Short { SHORT_NAMES } else { 0 };
+        let has_rule = self.on_conflict != OnConflict::Error;
+        out.push(mode | names_are | if has_rule { CONFLICTS } else { 0 });
         put_bytes(out, create_table_sql(&self.table, &self.schema).as_bytes());
         put_varint(out, self.inputs.len() as u64);
         for number in 0..self.inputs.len() {
@@ -170,6 +177,7 @@ impl LoadDescription {
             Work::Seq => 2,
         });
         out.extend(self.salt.to_le_bytes());
+        put_on_conflict(out, self.on_conflict);
     }
 
     /// The id of this load, the `nth` of its kind; of a share that of its journal, whatever it reads.
@@ -234,7 +242,7 @@ impl LoadDescription {
         let wrong = |what: &str, value: u64| Error::Corrupt(format!("{what} {value} of a load"));
         let first = reader.u8()?;
         let names = if first & SHORT_NAMES == 0 { NamesAre::Whole } else { NamesAre::Short };
-        let mode = match first & !SHORT_NAMES {
+        let mode = match first & !(SHORT_NAMES | CONFLICTS) {
             0 => LoadMode::Append,
             1 => LoadMode::Replace,
             2 => LoadMode::Create,
@@ -272,6 +280,10 @@ impl LoadDescription {
             other => return Err(wrong("work", other.into())),
         };
         let salt = reader.i128()? as u128;
+        let on_conflict = match first & CONFLICTS {
+            0 => OnConflict::Error,
+            _ => read_on_conflict(&mut reader, &schema)?,
+        };
         let again = if reader.u8()? == 0 { Again::No } else { Again::Yes };
         let flags = reader.u8()?;
         let rows = RowSource::read(
@@ -299,6 +311,7 @@ impl LoadDescription {
         Ok(LoadDescription {
             table,
             mode,
+            on_conflict,
             schema,
             rows,
             began_us,
@@ -414,6 +427,7 @@ mod tests {
         LoadDescription {
             table: "T x".into(),
             mode: LoadMode::Replace,
+            on_conflict: OnConflict::Newest(1),
             schema: parse_columns(
                 "a BIGINT, \"B c\" VARCHAR(5) DEFAULT 'x', c DATE, d VARCHAR, e INTEGER",
             )

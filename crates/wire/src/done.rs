@@ -1,7 +1,7 @@
 //! Messages at the beginning and the end of a load, and what the server tells of itself meanwhile.
 
 use coload_ddl::Schema;
-use coload_store::LoadId;
+use coload_store::{KeyCounts, LoadId};
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result};
 
@@ -203,6 +203,8 @@ pub struct Done {
     pub mended: Vec<Mended>,
     /// For a share of a load of several workers: what became of all of them.
     pub shares: Option<SharesDone>,
+    /// What became of the rows by their keys, where the client said what is to; a share has none.
+    pub keys: Option<KeyCounts>,
 }
 
 impl Done {
@@ -210,7 +212,7 @@ impl Done {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend(self.id.to_le_bytes());
-        out.push(u8::from(self.already));
+        out.push(u8::from(self.already) | if self.keys.is_some() { KEYS } else { 0 });
         for number in [
             self.version,
             self.rows,
@@ -228,6 +230,9 @@ impl Done {
         put_varint(&mut out, self.rejects_bytes);
         put_varint(&mut out, self.mended.len() as u64);
         self.mended.iter().for_each(|mended| put_mended(&mut out, mended));
+        if let Some(keys) = &self.keys {
+            put_keys(&mut out, *keys);
+        }
         if let Some(shares) = &self.shares {
             shares.put(&mut out);
         }
@@ -240,9 +245,11 @@ impl Done {
     /// `Corrupt` when it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new(bytes);
+        let id = reader.i128()? as u128;
+        let flags = reader.u8()?;
         let mut done = Done {
-            id: reader.i128()? as u128,
-            already: reader.u8()? != 0,
+            id,
+            already: flags & !KEYS != 0,
             version: reader.varint()?,
             rows: reader.varint()?,
             rejects: reader.varint()?,
@@ -256,15 +263,42 @@ impl Done {
             rejects_bytes: reader.varint()?,
             mended: Vec::new(),
             shares: None,
+            keys: None,
         };
         let count = reader.count(MENDED_BYTES_MIN)?;
         done.mended = (0..count).map(|_| read_mended(&mut reader)).collect::<Result<_>>()?;
+        if flags & KEYS != 0 {
+            done.keys = Some(read_keys(&mut reader)?);
+        }
         if reader.remaining() > 0 {
             done.shares = Some(SharesDone::read(&mut reader)?);
         }
         reader.finish()?;
         Ok(done)
     }
+}
+
+/// Flag beside that of a load that was published before: what became of the rows by their keys is told. Who does not say what is to
+/// become of them is not told.
+const KEYS: u8 = 2;
+
+fn put_keys(out: &mut Vec<u8>, keys: KeyCounts) {
+    let KeyCounts { added, replaced, ignored, twice, rejected, deleting, deleted } = keys;
+    for count in [added, replaced, ignored, twice, rejected, deleting, deleted] {
+        put_varint(out, count);
+    }
+}
+
+fn read_keys(reader: &mut ByteReader<'_>) -> Result<KeyCounts> {
+    Ok(KeyCounts {
+        added: reader.varint()?,
+        replaced: reader.varint()?,
+        ignored: reader.varint()?,
+        twice: reader.varint()?,
+        rejected: reader.varint()?,
+        deleting: reader.varint()?,
+        deleted: reader.varint()?,
+    })
 }
 
 /// Bytes of what was mended in an input where nothing was: a count for each kind, and no places.

@@ -33,6 +33,7 @@
 
 mod account;
 mod block;
+mod conflicts;
 mod derivation;
 mod description;
 mod dialect;

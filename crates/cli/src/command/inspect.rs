@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use coload::{Coload, ColumnReport, DataType, Result, Snapshot};
-use coload_ddl::create_table_sql;
+use coload_ddl::{create_indexes_sql, create_table_sql};
 use coload_page::ColumnIndex;
 use coload_store::{SegmentEntry, TableEntry};
 use coload_types::Value;
@@ -97,7 +97,8 @@ fn show_table(snapshot: &Snapshot, table: &TableEntry) -> Result<String> {
             deleted => format!("; {} deleted rows are still in segments", show_count(deleted)),
         },
     );
-    let _ = writeln!(out, "{}\n", create_table_sql(&table.name, &table.schema));
+    let indexes = create_indexes_sql(&table.name, &table.schema);
+    let _ = writeln!(out, "{}{indexes}\n", create_table_sql(&table.name, &table.schema));
     out.push_str(&columns_table(&columns(snapshot, table)?));
     let _ = writeln!(out, "\nvalues\n{}", bounds(table));
     let _ = writeln!(out, "segments: {}\n{}", table.segments.len(), segments(snapshot, table)?);

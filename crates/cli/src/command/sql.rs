@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::output::Done;
 
 mod commands;
+mod describe;
 mod editor;
 mod place;
 mod script;

@@ -43,6 +43,34 @@ with psycopg.connect(url, autocommit=True) as db:
     check(db.execute("SELECT count(*), count(t) FROM p WHERE i <= 0").fetchone(), (10_000, 5_000))
     with db.cursor() as cursor, cursor.copy("COPY (SELECT i, t FROM p WHERE i = -1) TO STDOUT") as copy:
         check(list(copy.rows()), [("-1", "a\tb\n")])
+    with db.cursor() as cursor, cursor.copy("COPY p (i, n, d, ts, b, ok) FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types(["int4", "numeric", "date", "timestamp", "bytea", "bool"])
+        copy.write_row((2_000, ROW[1], ROW[3], ROW[4], ROW[6], True))
+        copy.write_row((2_001, None, None, None, None, None))
+    check(db.execute("SELECT i, n, d, ts, b, ok FROM p WHERE i >= 2000 ORDER BY i").fetchall(), [(2_000, ROW[1], ROW[3], ROW[4], ROW[6], True), (2_001, None, None, None, None, None)])
+    db.execute("DELETE FROM p WHERE i >= 2000")
+    # What Grafana asks when a source is added, and when a query is built.
+    check(db.execute("SELECT current_setting('server_version_num')::int/100 as version").fetchone(), (1500,))
+    check(db.execute("SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'").fetchall(), [])
+    searched = """quote_ident(table_schema) IN (
+      SELECT
+        CASE WHEN trim(s[i]) = '"$user"' THEN user ELSE trim(s[i]) END
+      FROM
+        generate_series(
+          array_lower(string_to_array(current_setting('search_path'),','),1),
+          array_upper(string_to_array(current_setting('search_path'),','),1)
+        ) as i,
+        string_to_array(current_setting('search_path'),',') s
+      )"""
+    listed = f"""select quote_ident(table_name) as "table" from information_schema.tables
+      where quote_ident(table_schema) not in ('information_schema', 'pg_catalog', '_timescaledb_cache') and {searched}"""
+    check(db.execute(listed).fetchall(), [("p",)])
+    columns = f"""select quote_ident(column_name) as "column", data_type as "type" from information_schema.columns
+      where {searched} and quote_ident(table_name) = 'p'"""
+    check(db.execute(columns).fetchall()[:2], [("i", "INTEGER"), ("n", "DECIMAL(12,3)")])
+    buckets = """SELECT floor(extract(epoch from tz)/3600)*3600 AS "time", avg(i) AS v FROM p
+      WHERE tz BETWEEN '2024-01-02T00:00:00Z' AND '2024-01-03T00:00:00Z' GROUP BY 1 ORDER BY 1"""
+    check(len(db.execute(buckets).fetchall()), 1)
     try:
         db.execute("SELECT * FROM nowhere")
     except psycopg.errors.UndefinedTable as error:

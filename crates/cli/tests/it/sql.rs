@@ -1,5 +1,6 @@
 //! `coload sql`: flags, scripts on standard input, output forms.
 
+use crate::serve::Server;
 use crate::support::{Sandbox, rows};
 
 fn loaded() -> Sandbox {
@@ -48,6 +49,47 @@ fn answers_come_as_table_csv_and_json() {
     assert_eq!(json[1]["name"], "name 2");
     let table = sql("table");
     assert!(table.contains("| id | name") && table.contains("(2 rows)"), "{table}");
+}
+
+/// Of a store and of a server alike.
+#[test]
+fn a_table_is_described_with_its_key_rows_and_size() {
+    let sandbox = loaded();
+    for sql in [
+        "CREATE TABLE \"Odd.Name\" (a INTEGER, b DECIMAL(9, 2) DEFAULT 1.5, \"c d\" VARCHAR(5) NOT NULL CHECK (\"c d\" <> ''), \
+         PRIMARY KEY (a))",
+        "INSERT INTO \"Odd.Name\" SELECT value, value, 'x' FROM generate_series(1, 12345)",
+        "CREATE VIEW v AS SELECT a, \"c d\" || 'y' AS text FROM \"Odd.Name\"",
+    ] {
+        sandbox.run(&["sql", "--store", "store", "-c", sql]).ok();
+    }
+    let server = Server::start(&sandbox, &[]);
+    for store in ["store", &server.url()] {
+        let shown =
+            |name: &str| sandbox.run(&["sql", "--store", store, "-c", &format!("\\d {name}")]);
+        let out = shown("\"odd.name\"").ok().out;
+        let (head, rest) = out.split_once("\n\n").unwrap();
+        assert!(head.starts_with("table \"Odd.Name\"  12,345 rows  "), "{head}");
+        assert_eq!(
+            rest,
+            "column  type          null      default\n\
+             a       INTEGER       NOT NULL\n\
+             b       DECIMAL(9,2)            1.50\n\
+             \"c d\"   VARCHAR(5)    NOT NULL\n\n\
+             PRIMARY KEY (a)\n\
+             CHECK (\"c d\" <> '')\n",
+            "{store}"
+        );
+        let view = shown("public.V").ok().out;
+        assert!(view.starts_with("view v\n\ncolumn  type"), "{view}");
+        assert!(
+            view.contains("\ntext    VARCHAR") && view.contains("CREATE VIEW v AS SELECT"),
+            "{view}"
+        );
+        assert!(shown("t").ok().out.starts_with("table t  10 rows  "));
+        shown("nowhere").fails(1, &["table nowhere not found"]);
+        shown("t u").fails(1, &["table t u not found"]);
+    }
 }
 
 #[test]

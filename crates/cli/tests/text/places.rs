@@ -117,6 +117,52 @@ fn avro_comes_as_a_stream_of_blocks() {
     );
 }
 
+/// Sheets of workbooks and members of archives are those of the same files.
+#[test]
+fn workbooks_and_archives_are_read_where_they_are() {
+    let setup = Setup::new();
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let book = fs::read(path.join("tests/text/books/openpyxl.xlsx")).unwrap();
+    setup.put("book.xlsx", &book);
+    setup.load("book.xlsx", "file", &[]).ok();
+    let run = setup.load("s3://bucket/data/book.xlsx", "object", &[]).ok();
+    assert!(run.err.contains("cells A1:H10 of s3://bucket/data/book.xlsx!Orders"), "{}", run.err);
+    assert!(setup.exported("object") == setup.exported("file"));
+    let url = setup.server.url();
+    setup.load(&format!("{url}/bucket/data/book.xlsx"), "http", &[]).ok();
+    assert!(setup.exported("http") == setup.exported("file"));
+    setup.load("book.xlsx!More", "part", &["--range", "C5:D7"]).ok();
+    setup.load("s3://bucket/data/book.xlsx!More", "more", &["--range", "C5:D7"]).ok();
+    assert!(setup.exported("more") == setup.exported("part"));
+    let sniffed = setup.run(&["sniff", "s3://bucket/data/book.xlsx", "--sheet", "2"]).ok();
+    assert!(sniffed.out.contains("cells C5:D9 of"), "{}", sniffed.out);
+    setup.sandbox.write("notes.txt", "none");
+    let packed = std::process::Command::new("python3")
+        .args(["-m", "zipfile", "-c", "all.zip", "f0.csv", "f1.csv", "notes.txt"])
+        .current_dir(setup.sandbox.path("."))
+        .status();
+    assert!(packed.unwrap().success());
+    let packed = fs::read(setup.sandbox.path("all.zip")).unwrap();
+    setup.put("all.zip", &packed);
+    setup.load("all.zip!*.csv", "members", &[]).ok();
+    let run = setup.load("s3://bucket/data/all.zip!*.csv", "far", &[]).ok();
+    assert!(run.out.contains("s3://bucket/data/all.zip!f1.csv"), "{}", run.out);
+    assert!(setup.exported("far") == setup.exported("members"));
+    setup
+        .load("s3://bucket/data/all.zip", "none", &[])
+        .fails(1, &["s3://bucket/data/all.zip has 3 members: name one"]);
+    setup
+        .load("s3://bucket/data/all.zip!x.csv", "none", &[])
+        .fails(1, &["has no member x.csv", "notes.txt"]);
+    // What its name does not tell is told, and not taken for text.
+    setup.put("archive", &packed);
+    setup
+        .load("s3://bucket/data/archive", "none", &[])
+        .fails(1, &["s3://bucket/data/archive is an archive or a workbook", "name must tell"]);
+    setup.put("cut.zip", &packed[..1000]);
+    setup.load("s3://bucket/data/cut.zip", "none", &[]).fails(1, &["cut.zip", "truncated"]);
+}
+
 #[test]
 fn rejects_name_the_object_and_a_dry_run_makes_no_store() {
     let setup = Setup::new();

@@ -3,7 +3,7 @@
 use coload_types::{Column, Error, Result, parse_value};
 
 use super::lexer::{Kind, Token, error_at, tokens};
-use crate::{Check, Key, KeyKind, Schema};
+use crate::{Check, Index, IndexKind, Key, KeyKind, Schema};
 
 /// Words that start a constraint of the table where a column could stand.
 const TABLE_CONSTRAINTS: [&str; 5] = ["CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE"];
@@ -18,12 +18,15 @@ pub struct Parser<'a> {
     checks: Vec<(Option<String>, usize)>,
     /// The key, by the names of its columns.
     key: Option<(KeyKind, Vec<String>)>,
+    /// What UNIQUE was said of, by the names of columns, and the name of the constraint.
+    unique: Vec<(Option<String>, Vec<String>)>,
 }
 
 impl<'a> Parser<'a> {
     /// Over the tokens of `sql`, which messages call `what`.
     pub fn new(what: &'static str, sql: &'a str) -> Result<Self> {
-        Ok(Parser { what, sql, tokens: tokens(what, sql)?, next: 0, checks: Vec::new(), key: None })
+        let tokens = tokens(what, sql)?;
+        Ok(Parser { what, sql, tokens, next: 0, checks: Vec::new(), key: None, unique: Vec::new() })
     }
 
     /// `CREATE TABLE name (columns)` and nothing after it but a semicolon.
@@ -61,7 +64,7 @@ impl<'a> Parser<'a> {
     fn columns(&mut self) -> Result<Vec<Column>> {
         let mut columns = Vec::new();
         loop {
-            if !self.table_check()? && !self.table_key()? {
+            if !self.table_check()? && !self.table_key()? && !self.table_unique()? {
                 columns.push(self.column()?);
             }
             if !self.take_symbol(',') {
@@ -81,7 +84,28 @@ impl<'a> Parser<'a> {
         }
         let key = self.key.take();
         let key = key.map(|(kind, names)| Key::of_names(kind, &names, &columns)).transpose()?;
-        Schema::new(columns)?.with_checks(checks)?.with_key(key)
+        let unique = std::mem::take(&mut self.unique).into_iter().map(|(name, names)| {
+            Index::of_names(name.unwrap_or_default(), IndexKind::Unique, (&names, &columns))
+        });
+        let indexes = unique.collect::<Result<Vec<_>>>()?;
+        Schema::new(columns)?.with_checks(checks)?.with_key(key)?.with_indexes(indexes)
+    }
+
+    /// Takes a UNIQUE that stands where a column could; says whether there is one.
+    fn table_unique(&mut self) -> Result<bool> {
+        let is_named = self.is_word("CONSTRAINT") && self.is_word_at(self.next + 2, "UNIQUE");
+        let is_there = is_named || self.is_word("UNIQUE") && self.next_is_symbol('(');
+        if !is_there {
+            return Ok(false);
+        }
+        let name = match self.take_word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        self.keyword("UNIQUE", "UNIQUE")?;
+        let names = self.names()?;
+        self.unique.push((name, names));
+        Ok(true)
     }
 
     /// Takes a PRIMARY KEY that stands where a column could; says whether there is one.
@@ -98,13 +122,19 @@ impl<'a> Parser<'a> {
     /// `(a, b)` behind the words of a key.
     fn key_columns(&mut self, kind: KeyKind) -> Result<()> {
         let begin = self.next;
+        let names = self.names()?;
+        self.set_key(begin, kind, names)
+    }
+
+    /// `(a, b)`.
+    fn names(&mut self) -> Result<Vec<String>> {
         self.symbol('(', "( and the columns of the key")?;
         let mut names = vec![self.name("the name of a column")?];
         while self.take_symbol(',') {
             names.push(self.name("the name of a column")?);
         }
         self.symbol(')', "a comma or ) after the columns of the key")?;
-        self.set_key(begin, kind, names)
+        Ok(names)
     }
 
     fn set_key(&mut self, at: usize, kind: KeyKind, names: Vec<String>) -> Result<()> {
@@ -185,6 +215,10 @@ impl<'a> Parser<'a> {
                     self.next += 2;
                     self.set_key(at, KeyKind::Primary, vec![column.name.clone()])?;
                 }
+                "UNIQUE" => {
+                    self.next += 1;
+                    self.unique.push((None, vec![column.name.clone()]));
+                }
                 _ => return Err(self.no_constraint(&word)),
             }
         }
@@ -263,10 +297,12 @@ impl<'a> Parser<'a> {
     /// Refuses what would be dropped silently.
     fn no_constraint(&self, word: &str) -> Error {
         let text = match word {
-            "CONSTRAINT" => "CONSTRAINT: only a CHECK may have a name, leave it out".to_owned(),
+            "CONSTRAINT" => {
+                "CONSTRAINT: only a CHECK or UNIQUE may have a name, leave it out".to_owned()
+            }
             "PRIMARY" => "PRIMARY: expected PRIMARY KEY".to_owned(),
-            "UNIQUE" | "FOREIGN" | "REFERENCES" | "EXCLUDE" => {
-                format!("{word} is not enforced, leave it out (PRIMARY KEY is)")
+            "FOREIGN" | "REFERENCES" | "EXCLUDE" => {
+                format!("{word} is not enforced, leave it out (PRIMARY KEY and UNIQUE are)")
             }
             _ => {
                 format!(

@@ -102,14 +102,22 @@ fn errors_name_the_place_and_what_was_expected() {
         ("a DECIMAL(39,2)", "columns 1:14: DECIMAL(39,2) is not a type"),
         ("a DECIMAL(4,5)", "DECIMAL(4,5) is not a type"),
         ("a JSON", "columns 1:3: JSON, the type of column a, is not known"),
-        ("a INT UNIQUE", "columns 1:7: UNIQUE is not enforced, leave it out (PRIMARY KEY is)"),
+        (
+            "a INT REFERENCES b",
+            "columns 1:7: REFERENCES is not enforced, leave it out (PRIMARY KEY and UNIQUE are)",
+        ),
+        ("a INT, UNIQUE (b)", "UNIQUE names b, and there is no such column (there is a)"),
+        ("a INT, UNIQUE (a, A)", "UNIQUE names a column twice"),
+        ("a INT, CONSTRAINT u UNIQUE (a), CONSTRAINT U UNIQUE (a)", "two indexes are named U"),
         ("a INT PRIMARY", "columns 1:7: PRIMARY: expected PRIMARY KEY"),
         ("a INT PRIMARY KEY, PRIMARY KEY (a)", "columns 1:32: a table has one key"),
         ("a INT, PRIMARY KEY (b)", "PRIMARY KEY names b, and there is no such column (there is a)"),
         ("a INT, PRIMARY KEY (a, A)", "PRIMARY KEY names a column twice"),
         ("a INT, PRIMARY KEY ()", "columns 1:21: expected the name of a column, found ')'"),
-        ("a INT, CONSTRAINT k PRIMARY KEY (a)", "CONSTRAINT: only a CHECK may have a name"),
-        ("a INT UNIQUE", "leave it out"),
+        (
+            "a INT, CONSTRAINT k PRIMARY KEY (a)",
+            "CONSTRAINT: only a CHECK or UNIQUE may have a name",
+        ),
         ("a INT DEFAULT 1.5", "columns 1:15: the default 1.5 of a is not INTEGER: too many digits"),
         ("a INT DEFAULT now()", "columns 1:15: expected a literal"),
         ("a INT DEFAULT -'1'", "expected a literal"),
@@ -209,4 +217,26 @@ proptest! {
         let _ = parse_columns(&text);
         let _ = parse_create_table(&format!("CREATE TABLE {text}"));
     }
+}
+
+#[test]
+fn indexes_are_read_and_written() {
+    let columns = "a INT UNIQUE, \"B c\" VARCHAR, UNIQUE (\"B c\", a), CONSTRAINT u UNIQUE (a)";
+    let schema = parse_columns(columns).unwrap();
+    let said: Vec<(&str, &[usize], bool)> =
+        schema.indexes().iter().map(|i| (&i.name[..], i.columns(), i.is_unique())).collect();
+    assert_eq!(said, [("", &[0][..], true), ("", &[1, 0], true), ("u", &[0], true)]);
+    assert_eq!(schema.indexes()[1].usual_name("t", schema.columns()), "t_B c_a_key");
+    let sql = create_table_sql("t", &schema);
+    assert!(
+        sql.contains("UNIQUE (a),\n  UNIQUE (\"B c\", a),\n  CONSTRAINT u UNIQUE (a)\n"),
+        "{sql}"
+    );
+    let (name, again) = parse_create_table(&sql).unwrap();
+    assert_eq!((name.as_str(), &again), ("t", &schema));
+    let plain = Index::new("i", crate::IndexKind::Plain, vec![1, 0]).unwrap();
+    let indexes = [schema.indexes(), &[plain]].concat();
+    let schema = schema.with_indexes(indexes).unwrap();
+    assert_eq!(create_table_sql("t", &schema), sql);
+    assert_eq!(create_indexes_sql("t", &schema), "\nCREATE INDEX i ON t (\"B c\", a);");
 }

@@ -1,18 +1,15 @@
 //! Sheets of books, which are zip files: each is a member, whose text is its cells.
 
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use coload_sheets::{Area, Book, Parts, Sheet, SheetLines, WORKBOOK, used_area};
 use coload_types::{Error, Place, Result};
 
-use super::{Check, Member, SEPARATOR, Stored, zip};
+use super::{ArchiveAt, Check, Member, SEPARATOR, Stored, zip};
 use crate::decoder::Decoder;
-use crate::disk::FileIdentity;
 use crate::inputs::{InputFile, InputSource};
 use crate::open::TextInput;
-use crate::raw::RawFile;
 
 /// Which sheet of a book is read, and which of its cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,8 +53,7 @@ pub struct SheetArea {
 /// A book in a file, and its parts.
 struct BookFile {
     name: String,
-    path: PathBuf,
-    identity: FileIdentity,
+    archive: ArchiveAt,
     members: Vec<Member>,
 }
 
@@ -82,8 +78,7 @@ impl Parts for BookFile {
         let Some(member) = self.find(part)? else { return Ok(None) };
         let Stored::Zip { format, check } = member.stored else { return Ok(None) };
         let name = format!("{}{SEPARATOR}{part}", self.name);
-        let file = RawFile::open_as(&self.name, &self.path, &self.identity)?;
-        let file = Arc::new(file.part(member.start, member.bytes)?);
+        let file = Arc::new(self.archive.open_part(&self.name, member)?);
         let text = Decoder::new(&name, file.reader(0), format, 0, u64::MAX)?;
         let text = Checked {
             name,
@@ -136,15 +131,13 @@ pub fn is_book(members: &[Member]) -> bool {
 /// # Errors
 /// `Invalid` when there is none, `Input` when the book is damaged.
 pub fn find_sheets(
-    file: &RawFile,
-    path: &Path,
+    name: &str,
+    archive: &ArchiveAt,
     members: Vec<Member>,
     pattern: Option<&str>,
     choice: &SheetChoice,
 ) -> Result<Vec<InputFile>> {
-    let Some(identity) = file.identity() else { return Err(super::not_on_a_disk(file.name())) };
-    let (name, identity) = (file.name().to_owned(), *identity);
-    let parts = BookFile { name, path: path.to_owned(), identity, members };
+    let parts = BookFile { name: name.to_owned(), archive: archive.clone(), members };
     let book = Book::read(&parts)?;
     if let (Some(pattern), Some(sheet)) = (pattern, &choice.sheet) {
         return Err(Error::Invalid(format!(
@@ -220,8 +213,7 @@ fn input(parts: &BookFile, sheet: &Sheet, wanted: Option<Area>) -> Result<InputF
         None => name,
     };
     let member = Member { name: sheet.name.clone(), start: 0, bytes, stored };
-    let source =
-        InputSource::Member { archive: parts.path.clone(), identity: parts.identity, member };
+    let source = InputSource::Member { archive: parts.archive.clone(), member };
     Ok(InputFile { name, source })
 }
 
@@ -229,17 +221,10 @@ fn input(parts: &BookFile, sheet: &Sheet, wanted: Option<Area>) -> Result<InputF
 ///
 /// # Errors
 /// `Unavailable` when the book cannot be read, `Input` when it is damaged, `Limit` when its texts are too many.
-pub fn open_sheet(
-    name: &str,
-    path: &Path,
-    identity: &FileIdentity,
-    sheet: &str,
-    area: Area,
-) -> Result<TextInput> {
-    let shown = path.to_string_lossy().into_owned();
-    let file = RawFile::open_as(&shown, path, identity)?;
-    let members = zip::members(&file)?;
-    let parts = BookFile { name: shown, path: path.to_owned(), identity: *identity, members };
+pub fn open_sheet(name: &str, archive: &ArchiveAt, sheet: &str, area: Area) -> Result<TextInput> {
+    let shown = archive.shown();
+    let members = zip::members(&archive.open(&shown)?)?;
+    let parts = BookFile { name: shown, archive: archive.clone(), members };
     let book = Book::read(&parts)?;
     let found = book.sheets.iter().find(|found| found.name == sheet);
     let found = found.cloned().ok_or_else(|| Error::Invalid(format!("{name} is not there")))?;

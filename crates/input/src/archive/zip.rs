@@ -40,17 +40,20 @@ pub fn members(file: &RawFile) -> Result<Vec<Member>> {
     }
     let mut directory = vec![0; bytes as usize];
     file.read_at(&mut directory, start)?;
-    let mut members = Vec::new();
+    let mut entries = Vec::new();
     let mut rest = &directory[..];
     while !rest.is_empty() {
         let at = start + bytes - rest.len() as u64;
         let entry = Entry::read(rest).ok_or_else(|| damaged(file, at, "an entry is cut"))?;
-        if !entry.name.ends_with('/') {
-            members.push(member(file, &entry)?);
-        }
         rest = &rest[entry.length..];
+        if !entry.name.ends_with('/') {
+            entries.push(entry);
+        }
     }
-    Ok(members)
+    // Of a file that is far away, all headers are fetched at once.
+    let header = |entry: &Entry| entry.header..entry.header.saturating_add(HEADER_BYTES as u64);
+    file.look_at(entries.iter().map(header))?;
+    entries.iter().map(|entry| member(file, entry)).collect()
 }
 
 /// First byte and length of the directory.

@@ -113,9 +113,8 @@ impl EachSource {
         let file = self.files[number];
         if file.modified_ns == OTHER {
             return match self.others.get(&number)? {
-                InputSource::File { identity, .. } | InputSource::Member { identity, .. } => {
-                    Some(*identity)
-                }
+                InputSource::File { identity, .. } => Some(*identity),
+                InputSource::Member { archive, .. } => archive.identity().copied(),
                 _ => None,
             };
         }

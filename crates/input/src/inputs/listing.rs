@@ -16,7 +16,9 @@ use coload_types::{Error, Result};
 use glob::Pattern;
 
 use super::list::InputList;
-use super::{InputFile, InputSource, Inputs, expand_one, find_twice, is_object, open_file};
+use super::{
+    InputFile, Inputs, expand_one, find_twice, is_object, object_of, open_file, open_object,
+};
 use crate::archive::{SheetChoice, split_argument};
 
 /// An input that was found, before it is opened.
@@ -55,7 +57,7 @@ pub fn expand_inputs_where(
     let mut inputs = InputList::default();
     for arg in args {
         let mut found = match is_object(arg) {
-            true => objects(arg, places, keep)?,
+            true => objects(arg, (places, sheets), keep)?,
             false => files(arg, sheets, keep)?,
         };
         found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -73,18 +75,19 @@ pub fn expand_inputs_where(
 
 fn objects(
     arg: &str,
-    places: &PlaceOptions,
+    (places, sheets): (&PlaceOptions, &SheetChoice),
     keep: &mut dyn FnMut(Met<'_>) -> Keep,
 ) -> Result<Vec<InputFile>> {
-    let objects = find_objects_where(arg, places, &mut |name, bytes, etag, modified_us| {
+    let (address, member) = object_of(arg);
+    let objects = find_objects_where(address, places, &mut |name, bytes, etag, modified_us| {
         let modified_ns = i128::from(modified_us) * 1000;
         keep(Met { name, bytes, etag, modified_ns }) == Keep::Yes
     })?;
-    let input = |number| {
-        let object = objects.at(number);
-        InputFile { name: object.address().to_owned(), source: InputSource::Object(object) }
-    };
-    Ok((0..objects.len()).map(input).collect())
+    let mut found = Vec::with_capacity(objects.len());
+    for number in 0..objects.len() {
+        found.extend(open_object(objects.at(number), member, sheets)?);
+    }
+    Ok(found)
 }
 
 fn files(

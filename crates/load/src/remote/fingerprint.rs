@@ -5,7 +5,7 @@ use std::os::unix::{ffi::OsStrExt, fs::FileExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use coload_input::{InputFile, InputSource, ObjectRef};
+use coload_input::{ArchiveAt, InputFile, InputSource, ObjectRef};
 use coload_types::bytes::{Checksum, checksum, put_bytes};
 use coload_types::{Error, Result};
 use coload_wire::{Again, ColumnsAre, InputPrint, LoadDescription, PrintList, RowSource, Work};
@@ -51,13 +51,17 @@ pub fn describe_as(
     for input in request.inputs.iter() {
         match &input.source {
             // Of a member of an archive the name says which it is.
-            InputSource::File { path, .. } | InputSource::Member { archive: path, .. } => {
+            InputSource::File { path, .. }
+            | InputSource::Member { archive: ArchiveAt::File { path, .. }, .. } => {
                 inputs.push(&print_file(&input, path)?);
                 let mut place = Vec::new();
                 put_bytes(&mut place, folder_of(path).as_os_str().as_bytes());
                 places.add(&place);
             }
-            InputSource::Object(object) => inputs.push(&print_object(object)),
+            InputSource::Object(object)
+            | InputSource::Member { archive: ArchiveAt::Object(object), .. } => {
+                inputs.push(&print_object(&input.name, object));
+            }
             // Read once: never the same again.
             _ => {
                 salt = coload_store::LoadId::random()?.as_u128() | 1;
@@ -69,6 +73,7 @@ pub fn describe_as(
     Ok(LoadDescription {
         table: request.table.clone(),
         mode: request.mode,
+        on_conflict: request.on_conflict,
         schema: request.schema.clone(),
         rows: RowSource {
             program: request.program.as_ref().map(|program| program.sql().clone()),
@@ -111,10 +116,10 @@ fn folder_of(path: &Path) -> PathBuf {
 }
 
 /// Of an object the server tells which version it is: nothing is read.
-fn print_object(object: &ObjectRef) -> InputPrint {
+fn print_object(name: &str, object: &ObjectRef) -> InputPrint {
     let (modified_us, bytes) = (object.modified_us(), object.bytes());
     let ends = checksum(object.etag().unwrap_or_default().as_bytes());
-    InputPrint { name: object.address().to_owned(), bytes, modified_us, ends }
+    InputPrint { name: name.to_owned(), bytes, modified_us, ends }
 }
 
 fn print_file(input: &InputFile, path: &Path) -> Result<InputPrint> {

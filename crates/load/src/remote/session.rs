@@ -366,6 +366,7 @@ pub(super) fn report(request: &LoadRequest, done: &Done) -> LoadReport {
             merge: Merged::AtServer(merged),
         }),
         shares: done.shares.clone(),
+        keys: done.keys,
         network: Some(network),
         placement: Some(PlacementReport { columns, ..PlacementReport::default() }),
         earlier: done.already.then(earlier),

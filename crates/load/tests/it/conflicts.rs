@@ -264,6 +264,43 @@ fn conflicts_are_settled_alike_by_any_number_of_threads() {
     }
 }
 
+/// The bits of -0 and of NaNs of either sign were compared, so that `--delete-where v=0` left the record of -0 a row of the table.
+#[test]
+fn floats_that_delete_are_compared_as_sql_does() {
+    for (value, gone) in [("0", ["a", "b"]), ("-0", ["a", "b"]), ("nan", ["d", "e"])] {
+        for columns in ["k VARCHAR NOT NULL, v DOUBLE", "k VARCHAR NOT NULL, v REAL"] {
+            let dir = tempfile::tempdir().unwrap();
+            let input = write(&dir, "a.csv", b"a,-0\nb,0\nc,1\nd,nan\ne,-nan\nf,\n");
+            let store = Store::create_or_open(dir.path().join("store")).unwrap();
+            let mut options = options(&[input], columns, Dialect::default());
+            let key = Key::new(KeyKind::Primary, vec![0]).unwrap();
+            options.request.schema = options.request.schema.clone().with_key(Some(key)).unwrap();
+            options.request.on_conflict = OnConflict::Replace;
+            options.request.delete_where = Some((1, value.to_owned()));
+            load(&store, &options).unwrap();
+            let snapshot = store.snapshot().unwrap();
+            let table = snapshot.table("t").unwrap();
+            let mut left = Vec::new();
+            for entry in &table.segments {
+                let file = snapshot.segment(table, entry).unwrap();
+                let deleted = snapshot.deleted_rows(entry).unwrap();
+                let mut keys = Plain::empty(file.physical(0));
+                (0..file.page_rows().len())
+                    .for_each(|page| file.decode_page(0, page, &mut keys).unwrap());
+                let is_left = |row: &u64| !deleted.as_ref().is_some_and(|d| d.contains(*row));
+                for row in (0..entry.rows).filter(is_left) {
+                    let Some(Value::Bytes(key)) = keys.get(row as usize) else { panic!("no key") };
+                    left.push(String::from_utf8(key.to_vec()).unwrap());
+                }
+            }
+            left.sort();
+            let expected: Vec<_> =
+                ["a", "b", "c", "d", "e", "f"].into_iter().filter(|k| !gone.contains(k)).collect();
+            assert_eq!(left, expected, "{columns}: {value}");
+        }
+    }
+}
+
 #[test]
 fn records_that_meet_another_writer_are_told_once_more() {
     let dir = scratch();

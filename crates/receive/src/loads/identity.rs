@@ -7,7 +7,7 @@
 //! Source of the rule: docs/decisions/0024-what-a-table-holds.md.
 
 use coload_link::Message;
-use coload_store::{LoadId, LoadJournal, RememberedLoad, SharesAre, Snapshot};
+use coload_store::{LoadId, LoadJournal, LoadTarget, RememberedLoad, SharesAre, Snapshot};
 use coload_types::display::display_value;
 use coload_types::{DataType, Result, Value};
 use coload_wire::{Again, ColumnsAre, DONE, Done, LoadDescription, SharesDone, WIDENED, Widen};
@@ -120,5 +120,14 @@ impl Inner {
                 Ok(Message::new(WIDENED, Vec::new()))
             }
         }
+    }
+}
+
+/// Where a load goes.
+pub(super) fn target_of(description: &LoadDescription) -> LoadTarget {
+    LoadTarget {
+        name: description.table.clone(),
+        schema: description.schema.clone(),
+        mode: description.mode,
     }
 }

@@ -1,4 +1,4 @@
-//! Loads of Arrow and Parquet into a server.
+//! Loads of Arrow, Parquet and Avro into a server.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -22,25 +22,30 @@ use crate::setup::{
 
 const ROWS: u64 = 20_000;
 
-/// A stream of batches, of whose last column every 1,000th value does not fit.
+fn city(n: u64) -> Option<&'static str> {
+    (!n.is_multiple_of(9)).then(|| ["Rom", "Köln", "Oslo", "a,b"][(mix(n) % 4) as usize])
+}
+
+fn note(n: u64) -> Option<String> {
+    (!n.is_multiple_of(7)).then(|| format!("note {:x}", mix(n)))
+}
+
+/// Every 1,000th does not fit.
+fn small(n: u64) -> i64 {
+    if n % 1000 == 999 { 1 << 40 } else { n as i64 % 50 }
+}
+
+/// A stream of batches, of whose last column some values do not fit.
 fn stream() -> Vec<u8> {
     let batch = |from: u64| {
         let numbers = || from..from + 500;
-        let city = |n: u64| ["Rom", "Köln", "Oslo", "a,b"][(mix(n) % 4) as usize];
-        let coded: DictionaryArray<Int32Type> =
-            numbers().map(|n| (n % 9 > 0).then(|| city(n))).collect();
-        let notes = numbers().map(|n| (n % 7 > 0).then(|| format!("note {:x}", mix(n))));
+        let coded: DictionaryArray<Int32Type> = numbers().map(city).collect();
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("id", Arc::new(Int64Array::from_iter_values(numbers().map(|n| n as i64)))),
             ("city", Arc::new(coded)),
-            ("note", Arc::new(StringArray::from_iter(notes))),
+            ("note", Arc::new(StringArray::from_iter(numbers().map(note)))),
             ("x", Arc::new(Float64Array::from_iter_values(numbers().map(|n| n as f64 / 8.0)))),
-            (
-                "small",
-                Arc::new(Int64Array::from_iter_values(
-                    numbers().map(|n| if n % 1000 == 999 { 1 << 40 } else { n as i64 % 50 }),
-                )),
-            ),
+            ("small", Arc::new(Int64Array::from_iter_values(numbers().map(small)))),
         ];
         RecordBatch::try_from_iter(columns).unwrap()
     };
@@ -138,20 +143,73 @@ fn parquet(folder: &Path) -> PathBuf {
     paths.find(|path| path.extension().is_some_and(|ending| ending == "parquet")).unwrap()
 }
 
-#[test]
-fn parquet_into_a_server_goes_on_where_it_was() {
+/// Appends a number in the binary encoding of Avro.
+fn long(value: i64, out: &mut Vec<u8>) {
+    let mut word = (value << 1 ^ value >> 63) as u64;
+    while word >= 0x80 {
+        out.push(word as u8 | 0x80);
+        word >>= 7;
+    }
+    out.push(word as u8);
+}
+
+fn sized(bytes: &[u8], out: &mut Vec<u8>) {
+    long(bytes.len() as i64, out);
+    out.extend_from_slice(bytes);
+}
+
+/// The same rows, in a file of Avro of blocks of 500.
+fn avro(folder: &Path) -> PathBuf {
+    const MARKER: &[u8; 16] = b"between blocks..";
+    let fields = [
+        r#""id", "type": "long""#,
+        r#""city", "type": ["null", "string"]"#,
+        r#""note", "type": ["null", "string"]"#,
+        r#""x", "type": "double""#,
+        r#""small", "type": "long""#,
+    ];
+    let fields = fields.map(|field| format!(r#"{{"name": {field}}}"#)).join(", ");
+    let schema = format!(r#"{{"type": "record", "name": "r", "fields": [{fields}]}}"#);
+    let mut out = b"Obj\x01".to_vec();
+    long(1, &mut out);
+    sized(b"avro.schema", &mut out);
+    sized(schema.as_bytes(), &mut out);
+    out.push(0);
+    out.extend(MARKER);
+    for from in (0..ROWS).step_by(500) {
+        let mut raw = Vec::new();
+        for n in from..from + 500 {
+            long(n as i64, &mut raw);
+            for text in [city(n).map(str::to_owned), note(n)] {
+                long(i64::from(text.is_some()), &mut raw);
+                text.iter().for_each(|text| sized(text.as_bytes(), &mut raw));
+            }
+            raw.extend((n as f64 / 8.0).to_le_bytes());
+            long(small(n), &mut raw);
+        }
+        long(500, &mut out);
+        sized(&raw, &mut out);
+        out.extend(MARKER);
+    }
+    let file = folder.join("t.avro");
+    std::fs::write(&file, out).unwrap();
+    file
+}
+
+/// A load of a file that is stopped goes on where it was, and `--placement pipe` names the form that it refuses.
+#[track_caller]
+fn check_goes_on(file: &Path, form: InputForm, name: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let file = parquet(folder.path());
-    let parquet_options = |table: &str| {
-        let mut options = arrow_options(&file, table);
-        options.form = InputForm::Parquet;
+    let options = |table: &str| {
+        let mut options = arrow_options(file, table);
+        options.form = form;
         options
     };
     let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
-    let expected = load(&embedded, &parquet_options("t")).unwrap();
+    let expected = load(&embedded, &options("t")).unwrap();
     assert_eq!((expected.rows(), expected.reject_count()), (ROWS - 20, 20));
     let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
-    let mut stopped = parquet_options("t");
+    let mut stopped = options("t");
     let cancel = Arc::clone(&stopped.hooks.cancel);
     stopped.hooks.after_task =
         Some(Arc::new(|_| std::thread::sleep(std::time::Duration::from_millis(5))));
@@ -162,11 +220,18 @@ fn parquet_into_a_server_goes_on_where_it_was() {
     }));
     load_remote(&stopped, &server.remote()).unwrap_err();
     assert!(rows(&server.store, "t").is_empty());
-    let report = load_remote(&parquet_options("t"), &server.remote()).unwrap();
+    let report = load_remote(&options("t"), &server.remote()).unwrap();
     assert_eq!((report.rows, report.rejects), (ROWS - 20, 20));
     assert!(rows(&server.store, "t") == rows(&embedded, "t"));
     let mut remote = server.remote();
     remote.work = RemoteWork::Pipe;
-    let error = load_remote(&parquet_options("never"), &remote).unwrap_err();
-    assert!(matches!(&error, Error::Invalid(text) if text.contains("Parquet")), "{error}");
+    let error = load_remote(&options("never"), &remote).unwrap_err();
+    assert!(matches!(&error, Error::Invalid(text) if text.contains(name)), "{error}");
+}
+
+#[test]
+fn parquet_and_avro_into_a_server_go_on_where_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    check_goes_on(&parquet(folder.path()), InputForm::Parquet, "Parquet");
+    check_goes_on(&avro(folder.path()), InputForm::Avro, "Avro");
 }

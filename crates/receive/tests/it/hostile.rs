@@ -7,7 +7,7 @@ use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression}
 use coload_page::{Page, PageDetail, encode_codes_u32, encode_int};
 use coload_receive::ReceiveOptions;
 use coload_source::Dialect;
-use coload_store::{LoadMode, encode_dictionary};
+use coload_store::{LoadMode, OnConflict, encode_dictionary};
 use coload_transform::DictionaryPolicy;
 use coload_types::{Dictionary, Error, Strings, Value, Values};
 use coload_wire::{
@@ -26,6 +26,7 @@ fn description(salt: u128) -> LoadDescription {
         origin: None,
         table: "t".into(),
         mode: LoadMode::Append,
+        on_conflict: OnConflict::Error,
         schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),
         columns_are: ColumnsAre::Given,
         inputs: [InputPrint { name: "x".into(), bytes: 9, modified_us: 0, ends: 0 }]

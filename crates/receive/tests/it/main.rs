@@ -7,6 +7,7 @@ mod faults;
 mod filters;
 mod hostile;
 mod identity;
+mod keyed;
 mod placements;
 mod raw;
 mod requests;

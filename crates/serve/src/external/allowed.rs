@@ -6,7 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use coload_input::{InputSource, Inputs};
+use coload_input::{ArchiveAt, InputSource, Inputs};
 use coload_types::{Error, Result};
 
 /// The places that may be read.
@@ -92,11 +92,12 @@ impl Allowed {
             let within = match &input.source {
                 InputSource::File { path, .. }
                 | InputSource::Part { path, .. }
-                | InputSource::Member { archive: path, .. } => {
+                | InputSource::Member { archive: ArchiveAt::File { path, .. }, .. } => {
                     let path = std::fs::canonicalize(path).ok();
                     path.is_some_and(|path| places.iter().any(|place| place.has_path(&path)))
                 }
-                InputSource::Object(object) => {
+                InputSource::Object(object)
+                | InputSource::Member { archive: ArchiveAt::Object(object), .. } => {
                     places.iter().any(|place| place.has_address(object.address()))
                 }
                 InputSource::Stdin | InputSource::Stream { .. } | InputSource::Rows { .. } => false,

@@ -35,6 +35,7 @@ const OWNER: i64 = 10;
 const HEAP: i64 = 2;
 /// Types of texts with a length, which answers have as text.
 const CHAR: i64 = 1_042;
+const NAME: i64 = 19;
 const VARCHAR: i64 = 1_043;
 
 /// Tables of the catalogue with their own numbers.
@@ -380,6 +381,8 @@ fn pg_type() -> Columns {
     };
     let mut all: Vec<_> =
         Scalar::ALL.into_iter().flat_map(|scalar| of_facts(scalar.facts())).collect();
+    // That of names in the catalogue, which answers have as text.
+    all.push((NAME, "name".to_owned(), 64, "S", 0, 1_003));
     all.push((CHAR, "bpchar".to_owned(), -1, "S", 0, 1_014));
     all.push((VARCHAR, "varchar".to_owned(), -1, "S", 0, 1_015));
     let same = Same(all.len());
@@ -490,6 +493,9 @@ fn nothing(name: &str) -> Option<Columns> {
             "prorettype",
             "*prokind",
             "*proargnames",
+            "*proargtypes",
+            "*proargmodes",
+            "*proallargtypes",
         ],
         "pg_constraint" => &[
             "oid",

@@ -17,10 +17,19 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::command::{Command, Words, behind_word, unexpected};
 use super::fault::{Fault, code};
 
+/// The formats of a COPY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CopyFormat {
+    Text,
+    Csv,
+    /// Rows that come are read as the text that they become ([`super::copy_binary`]).
+    Binary,
+}
+
 /// How rows of a COPY are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CopyForm {
-    pub is_csv: bool,
+    pub format: CopyFormat,
     pub delimiter: u8,
     pub null: String,
     pub header: bool,
@@ -64,7 +73,7 @@ pub(super) fn parse(words: &mut Words, text: &str) -> std::result::Result<Option
     while words.skip_sign(&Token::Period) {
         // There is one schema.
         let schema = std::mem::replace(&mut table, words.name()?);
-        if !schema.eq_ignore_ascii_case(crate::catalog::SCHEMA) {
+        if !crate::catalog::is_schema(&schema) {
             return Err(Fault::error(code::NO_TABLE, format!("schema {schema} does not exist")));
         }
     }
@@ -238,14 +247,21 @@ fn older_options(words: &mut Words, said: &mut Said) -> std::result::Result<(), 
 
 impl Said {
     fn form(self) -> std::result::Result<CopyForm, Fault> {
-        let is_csv = match self.format.as_deref() {
-            None | Some("text") => false,
-            Some("csv") => true,
+        let format = match self.format.as_deref() {
+            None | Some("text") => CopyFormat::Text,
+            Some("csv") => CopyFormat::Csv,
+            Some("binary") => CopyFormat::Binary,
             Some(other) => {
-                let text = format!("COPY in the format {other}: use text or csv");
+                let text = format!("COPY in the format {other}: use text, csv or binary");
                 return Err(Fault::error(code::UNSUPPORTED, text));
             }
         };
+        let is_csv = format == CopyFormat::Csv;
+        let is_said = self.delimiter.is_some() || self.null.is_some() || self.header;
+        if format == CopyFormat::Binary && is_said {
+            let text = "DELIMITER, NULL and HEADER are of the formats text and csv";
+            return Err(Fault::error(code::PARAMETER, text));
+        }
         let one = |said: Option<String>, otherwise: u8, what: &str| match said
             .as_deref()
             .map(str::as_bytes)
@@ -263,7 +279,7 @@ impl Said {
         let quote = one(self.quote, b'"', "QUOTE")?;
         let null = self.null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".into() });
         Ok(CopyForm {
-            is_csv,
+            format,
             delimiter: one(self.delimiter, if is_csv { b',' } else { b'\t' }, "DELIMITER")?,
             null,
             header: self.header,
@@ -274,6 +290,19 @@ impl Said {
 }
 
 impl CopyForm {
+    /// The format text, with nothing said.
+    #[cfg(test)]
+    pub fn text() -> Self {
+        CopyForm {
+            format: CopyFormat::Text,
+            delimiter: b'\t',
+            null: "\\N".into(),
+            header: false,
+            quote: b'"',
+            escape: b'\\',
+        }
+    }
+
     /// The same as a dialect of loads.
     fn dialect(&self) -> Dialect {
         let common = Dialect {
@@ -282,7 +311,7 @@ impl CopyForm {
             nulls: vec![self.null.clone().into_bytes()],
             ..Dialect::default()
         };
-        match self.is_csv {
+        match self.format == CopyFormat::Csv {
             true => Dialect {
                 quote: Some(self.quote),
                 escape: (self.escape != self.quote).then_some(self.escape),
@@ -304,7 +333,7 @@ impl CopyForm {
         }
         match field {
             None => out.put_slice(self.null.as_bytes()),
-            Some(text) if self.is_csv => self.put_csv(text, out),
+            Some(text) if self.format == CopyFormat::Csv => self.put_csv(text, out),
             Some(text) => text.iter().for_each(|byte| self.put_escaped(*byte, out)),
         }
     }
@@ -451,7 +480,9 @@ mod tests {
     }
 
     fn text_form() -> CopyForm {
-        Said::default().form().unwrap()
+        let form = Said::default().form().unwrap();
+        assert_eq!(form, CopyForm::text());
+        form
     }
 
     #[test]
@@ -463,7 +494,7 @@ mod tests {
         };
         assert_eq!((&*copy.table, &copy.columns[..]), ("T", &["b".to_owned(), "a".to_owned()][..]));
         let expected = CopyForm {
-            is_csv: true,
+            format: CopyFormat::Csv,
             delimiter: b';',
             null: "NULL".into(),
             header: true,
@@ -482,7 +513,7 @@ mod tests {
         };
         assert_eq!((&*copy.query, copy.form), ("SELECT ')' FROM t", text_form()));
         for text in [
-            "COPY t FROM STDIN (FORMAT binary)",
+            "COPY t FROM STDIN (FORMAT binary, HEADER)",
             "COPY t FROM STDIN (DELIMITER '||')",
             "COPY t FROM STDIN QUOTE 'x'",
             "COPY t FROM STDIN (FORCE_NULL (a))",
@@ -513,7 +544,7 @@ mod tests {
         text_form().put(false, None, &mut out);
         assert_eq!(&out[..], b"a\\tb\\\\\\n\t\\N");
         let csv = CopyForm {
-            is_csv: true,
+            format: CopyFormat::Csv,
             delimiter: b',',
             null: String::new(),
             header: false,

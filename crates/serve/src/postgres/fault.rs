@@ -66,7 +66,7 @@ impl Fault {
 
 /// Words by which a refusal of ours is known, and the code that clients look for: they make a table that is not there, and tell a
 /// row that is there already from other errors.
-const BY_WORDS: [(&str, &str, &str); 9] = [
+const BY_WORDS: [(&str, &str, &str); 10] = [
     ("table ", " does not exist", code::NO_TABLE),
     ("table ", " not found", code::NO_TABLE),
     ("table ", " exists already", code::HAS_TABLE),
@@ -76,6 +76,7 @@ const BY_WORDS: [(&str, &str, &str); 9] = [
     ("no field named ", "", code::NO_COLUMN),
     ("the key ", " is in the table already", code::UNIQUE),
     ("the key ", " comes twice among them", code::UNIQUE),
+    ("the key ", " would be there twice", code::UNIQUE),
 ];
 
 fn code_of_invalid(text: &str) -> &'static str {

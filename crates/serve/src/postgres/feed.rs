@@ -13,9 +13,10 @@ use std::sync::{
 use coload_threads::lock;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::copy::{CopyIn, Rows};
+use super::copy::{CopyFormat, CopyIn, Rows};
+use super::copy_binary::BinaryRows;
 use super::fault::{Fault, code};
-use super::message::Message;
+use super::message::{Format, Message};
 use super::session::Session;
 use super::wire::Ended;
 use crate::external::{hold, run_load};
@@ -43,7 +44,14 @@ pub(super) async fn copy_in(
         .ok_or_else(|| Fault::from(missing_table(&snapshot, &rights, &copy.table)))?;
     rights.require(Role::Load, &table.name).map_err(Fault::from)?;
     let mut request = copy.request(&table.name, &table.schema).map_err(Fault::from)?;
-    let columns = request.read_schema().len();
+    let types: Vec<_> = request.read_schema().columns().iter().map(|c| c.data_type).collect();
+    let columns = types.len();
+    let (rows, format) = match copy.form.format {
+        CopyFormat::Binary => {
+            (Sent::Binary(BinaryRows::new(types, copy.form.clone())), Format::Binary)
+        }
+        CopyFormat::Text | CopyFormat::Csv => (Sent::Text(Rows::default()), Format::Text),
+    };
     let held = hold(&database).ok_or_else(|| {
         let text =
             "there is not enough memory for a load now: try again, or raise --memory of the server";
@@ -67,10 +75,10 @@ pub(super) async fn copy_in(
         let loaded = database.spawn_owned(load).await;
         loaded.map_err(|e| coload_types::Error::Refused(format!("internal error: {e}")))?
     };
-    session.wire.replies.copy_in(columns);
+    session.wire.replies.copy_in(columns, format);
     session.wire.send().await?;
     let (service, wire) = (session.service.clone(), &mut session.wire);
-    let feed = feed(wire, sender, &is_whole);
+    let feed = feed(wire, (rows, sender), &is_whole);
     let mut place = service.running(&session.key, &rights);
     let loaded = async {
         tokio::select! {
@@ -87,15 +95,14 @@ pub(super) async fn copy_in(
 /// Hands the rows on until the client says that they are all, or the load has ended.
 async fn feed(
     wire: &mut super::wire::Wire,
-    sender: Sender<Vec<u8>>,
+    (mut rows, sender): (Sent, Sender<Vec<u8>>),
     is_whole: &AtomicBool,
 ) -> Result<(), Ended> {
-    let mut rows = Rows::default();
     loop {
         let piece = match wire.read().await? {
             Message::CopyData(bytes) => rows.take(&bytes)?,
             Message::CopyDone => {
-                let rest = rows.end();
+                let rest = rows.end()?;
                 let sent = rest.is_empty() || sender.send(rest).await.is_ok();
                 is_whole.store(sent, Ordering::Release);
                 return Ok(());
@@ -114,6 +121,30 @@ async fn feed(
         // A load that has ended says itself why.
         if !piece.is_empty() && sender.send(piece).await.is_err() {
             return Ok(());
+        }
+    }
+}
+
+/// Rows as the client sends them.
+enum Sent {
+    Text(Rows),
+    Binary(BinaryRows),
+}
+
+impl Sent {
+    /// The text of the rows that have come.
+    fn take(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Fault> {
+        match self {
+            Sent::Text(rows) => rows.take(bytes),
+            Sent::Binary(rows) => rows.take(bytes),
+        }
+    }
+
+    /// What is left of it when nothing follows.
+    fn end(self) -> Result<Vec<u8>, Fault> {
+        match self {
+            Sent::Text(rows) => Ok(rows.end()),
+            Sent::Binary(rows) => rows.end().map(|()| Vec::new()),
         }
     }
 }

@@ -75,6 +75,11 @@ pub(super) enum Format {
 pub(super) struct Formats(Vec<Format>);
 
 impl Formats {
+    /// One for all.
+    pub fn all(format: Format) -> Self {
+        Formats(vec![format])
+    }
+
     /// That of a value; text where none is said.
     pub fn of(&self, index: usize) -> Format {
         match self.0[..] {

@@ -6,20 +6,22 @@
 //!                                          wire <-- reply, rows --+-- copy, feed: COPY .. FROM STDIN is a load
 //! ```
 //!
-//! `catalog` has the tables that tools ask for. Not here: transactions of several statements, LISTEN, replication, COPY in
-//! binary, prepared statements by SQL.
+//! `catalog` has the tables that tools ask for. Not here: transactions of several statements, LISTEN, replication,
+//! prepared statements by SQL.
 //!
 //! Source: the manual of PostgreSQL, "Frontend/Backend Protocol".
 
 mod catalog;
 mod command;
 mod copy;
+mod copy_binary;
 mod fault;
 mod feed;
 mod gathered;
 mod kinds;
 mod message;
 mod parameters;
+mod questions;
 mod reply;
 mod rows;
 mod scram;

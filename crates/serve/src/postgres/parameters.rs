@@ -300,7 +300,7 @@ fn numeric(bytes: &Bytes) -> Option<ArrayRef> {
     }
 }
 
-fn uuid_text(bytes: [u8; 16]) -> String {
+pub(super) fn uuid_text(bytes: [u8; 16]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

@@ -184,14 +184,25 @@ impl Replies {
         })
     }
 
-    /// Asks for the rows of a COPY as text.
-    pub fn copy_in(&mut self, columns: usize) {
-        self.message(b'G', |body| put_copy(body, columns));
+    /// Asks for the rows of a COPY.
+    pub fn copy_in(&mut self, columns: usize, format: Format) {
+        self.message(b'G', |body| put_copy(body, columns, format));
     }
 
-    /// Says that the rows of a COPY follow as text.
-    pub fn copy_out(&mut self, columns: usize) {
-        self.message(b'H', |body| put_copy(body, columns));
+    /// Says that the rows of a COPY follow.
+    pub fn copy_out(&mut self, columns: usize, format: Format) {
+        self.message(b'H', |body| put_copy(body, columns, format));
+    }
+
+    /// A piece of a COPY as it is.
+    ///
+    /// # Errors
+    /// What `write` says; the piece is then not there.
+    pub fn copy_piece<E>(
+        &mut self,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.message_if(b'd', write)
     }
 
     /// A line of a COPY, whose end is added.
@@ -214,10 +225,13 @@ impl Replies {
     }
 }
 
-fn put_copy(body: &mut BytesMut, columns: usize) {
-    body.put_u8(0);
+fn put_copy(body: &mut BytesMut, columns: usize, format: Format) {
+    body.put_u8(match format {
+        Format::Text => 0,
+        Format::Binary => 1,
+    });
     body.put_u16(columns as u16);
-    (0..columns).for_each(|_| put_format(body, Format::Text));
+    (0..columns).for_each(|_| put_format(body, format));
 }
 
 fn put_format(body: &mut BytesMut, format: Format) {

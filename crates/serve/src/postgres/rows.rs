@@ -1,10 +1,10 @@
 //! Rows of an answer on their way to the client, all at once or some at a time.
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use datafusion::arrow::array::RecordBatch;
 use tokio::time::{Instant, sleep_until};
 
-use super::copy::CopyForm;
+use super::copy::{CopyForm, CopyFormat};
 use super::fault::{Fault, code};
 use super::kinds::Column;
 use super::values::Values;
@@ -161,6 +161,12 @@ fn put_rows(
             Said::Rows => wire.replies.row(writers.len(), |out| {
                 writers.iter_mut().try_for_each(|writer| writer.push(row, out))
             })?,
+            Said::Copy(form) if form.format == CopyFormat::Binary => {
+                wire.replies.copy_piece(|out| {
+                    out.put_i16(writers.len() as i16);
+                    writers.iter_mut().try_for_each(|writer| writer.push(row, out))
+                })?
+            }
             Said::Copy(form) => wire.replies.copy_row(|line| {
                 for (index, writer) in writers.iter_mut().enumerate() {
                     field.clear();

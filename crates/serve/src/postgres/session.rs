@@ -26,6 +26,7 @@ use super::fault::{Fault, code};
 use super::gathered::Gathered;
 use super::kinds::Column;
 use super::message::{Formats, Message};
+use super::questions;
 use super::reply::Standing;
 use super::rows::{Rows, Said, passed, too_long};
 use super::settings::{Settings, is_setting};
@@ -284,7 +285,8 @@ impl Session {
         text: &str,
         values: Parameters,
     ) -> impl Future<Output = Result<Planned, Fault>> + use<> {
-        let (service, rights, text) = (self.service.clone(), self.rights.clone(), text.to_owned());
+        let text = questions::understood(text).into_owned();
+        let (service, rights) = (self.service.clone(), self.rights.clone());
         async move { service.plan(&rights, &text, values).await.map_err(Fault::from) }
     }
 

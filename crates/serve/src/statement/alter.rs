@@ -4,7 +4,8 @@
 
 use std::ops::ControlFlow;
 
-use coload_store::{Alteration, Store, ViewEntry};
+use coload_ddl::Index;
+use coload_store::{Alteration, OnExisting, OnMissing, Store, ViewEntry};
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
     AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Expr, RenameTableNameKind,
@@ -12,12 +13,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::columns::{column, table_name};
+use super::index;
 use super::limits::StatementLimits;
 use super::text::parse_statement;
 use super::tree::check_depth;
 use super::{done, unsupported};
 use crate::Answer;
-use crate::names::{find_table, fold, missing_table, planned_column, quote};
+use crate::names::{find_table, fold, missing_table, quote};
 use crate::rights::{Rights, Role};
 
 /// Runs an ALTER TABLE.
@@ -59,7 +61,7 @@ pub(crate) fn run(
         };
     };
     let schema = &snapshot.tables()[index].schema;
-    let is_there = |column: &str| planned_column(schema, &fold(column)).is_some();
+    let is_there = |column: &str| schema.position(column).is_some();
     let (alteration, is_done) = match operation {
         AlterTableOperation::RenameTable { table_name: new } => {
             let (RenameTableNameKind::As(new) | RenameTableNameKind::To(new)) = new;
@@ -101,6 +103,33 @@ pub(crate) fn run(
             let is_done = *if_exists && !is_there(&column.value);
             (Alteration::DropColumn(column.value.clone()), is_done)
         }
+        AlterTableOperation::AddConstraint { constraint, not_valid } => {
+            if *not_valid {
+                return Err(unsupported("ADD CONSTRAINT with NOT VALID", "leave it out"));
+            }
+            let added = index::added(constraint, schema.columns())?;
+            store.create_index(&name, &added, OnExisting::Fail)?;
+            return Ok(done());
+        }
+        AlterTableOperation::DropConstraint { if_exists, name: constraint, drop_behavior } => {
+            if drop_behavior.is_some() {
+                return Err(unsupported(
+                    "DROP CONSTRAINT with CASCADE or RESTRICT",
+                    "leave it out",
+                ));
+            }
+            let is_named = |index: &&Index| index.name.eq_ignore_ascii_case(&constraint.value);
+            match schema.indexes().iter().filter(|index| index.is_unique()).find(is_named) {
+                Some(known) => store.drop_index(&known.name, OnMissing::Ignore).map(|_| ())?,
+                None if *if_exists => {}
+                None => {
+                    return Err(Error::Invalid(format!(
+                        "table {name} has no UNIQUE of the name {constraint}"
+                    )));
+                }
+            }
+            return Ok(done());
+        }
         other => return Err(unsupported(&format!("ALTER TABLE .. {other}"), INSTEAD)),
     };
     if !is_done {
@@ -114,7 +143,7 @@ pub(crate) fn run(
     Ok(done())
 }
 
-const INSTEAD: &str = "there is RENAME TO, RENAME COLUMN a TO b, ADD COLUMN a TYPE [NOT NULL] [DEFAULT literal] and DROP COLUMN a";
+const INSTEAD: &str = "there is RENAME TO, RENAME COLUMN a TO b, ADD COLUMN a TYPE [NOT NULL] [DEFAULT literal], DROP COLUMN a, ADD [CONSTRAINT name] UNIQUE (a, ..) and DROP CONSTRAINT name";
 
 /// Refuses what a column that is added cannot have.
 fn check_added(definition: &ColumnDef, limits: &StatementLimits) -> Result<()> {

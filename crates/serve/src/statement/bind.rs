@@ -97,7 +97,7 @@ async fn prepare(database: &Database, rights: &Rights, text: &str) -> Result<Pre
     let _held = super::hold(database, text)?;
     let mut planning = Planning::begin(database, rights)?;
     let sql = Box::new(planning.parse(text)?);
-    if super::change::is_change(&sql, &planning.snapshot)? {
+    if super::change::is_change(&sql, &planning.snapshot, &planning.rights) {
         return Ok(Prepared::Change);
     }
     if !matches!(*sql, SqlStatement::Insert(_)) {

@@ -29,13 +29,14 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
-use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use futures::TryStreamExt;
 
-use self::merge::{MergeQuery, MergeShape};
+use self::merge::{MergeQuery, MergeShape, Spelling};
 use self::merged::{Actions, Merged, with_actions};
 use self::places_above::with_places;
 use self::shape::{Kind, insert_of, new_values, query_of, shape};
+use super::columns::table_name;
 use super::on_conflict::upsert_of;
 use super::{Parameters, Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
@@ -72,6 +73,7 @@ struct PlannedChange {
 enum Work {
     Rows(Kind),
     Merge {
+        spelling: Spelling,
         actions: Actions,
         /// Whether rows are added that match none of the table.
         adds: bool,
@@ -79,14 +81,11 @@ enum Work {
 }
 
 /// Whether a statement is a change of rows that are there.
-///
-/// # Errors
-/// `Invalid` when it is an INSERT whose ON CONFLICT names another key than the table has.
-pub(crate) fn is_change(statement: &SqlStatement, snapshot: &Snapshot) -> Result<bool> {
-    Ok(match statement {
+pub(crate) fn is_change(statement: &SqlStatement, snapshot: &Snapshot, rights: &Rights) -> bool {
+    match statement {
         SqlStatement::Delete(_) | SqlStatement::Update(_) | SqlStatement::Merge(_) => true,
-        other => upsert_of(other, snapshot)?.is_some(),
-    })
+        other => upsert_of(other, snapshot, rights).is_some(),
+    }
 }
 
 /// Plans a DELETE, UPDATE or MERGE, or an INSERT that changes rows.
@@ -97,11 +96,14 @@ pub(crate) async fn plan(planning: Planning, statement: Box<SqlStatement>) -> Re
 
 async fn planned(mut planning: Planning, statement: &SqlStatement) -> Result<PlannedChange> {
     if let SqlStatement::Merge(merge) = statement {
-        return planned_merge(planning, MergeShape::of(merge)?).await;
+        return planned_merge(planning, MergeShape::of(merge, Spelling::Merge)?).await;
     }
-    if let Some(upsert) = upsert_of(statement, &planning.snapshot)? {
-        let merge = upsert::as_merge(&mut planning, upsert).await?;
-        return planned_merge(planning, MergeShape::of(&merge)?).await;
+    if let Some(upsert) = upsert_of(statement, &planning.snapshot, &planning.rights) {
+        let table = target(upsert.table, &planning.snapshot, &planning.rights, Role::Admin)?;
+        let TableEntry { name, schema, .. } = &planning.snapshot.tables()[table];
+        let (key, schema) = (upsert.key_of(name, schema)?, schema.clone());
+        let merge = upsert::as_merge(&mut planning, upsert, (&schema, &key)).await?;
+        return planned_merge(planning, MergeShape::of(&merge, Spelling::OnConflict)?).await;
     }
     let shape = shape(statement)?;
     let kind = shape.kind;
@@ -123,17 +125,23 @@ async fn planned(mut planning: Planning, statement: &SqlStatement) -> Result<Pla
 async fn planned_merge(mut planning: Planning, shape: MergeShape) -> Result<PlannedChange> {
     // Who only adds rows takes none away.
     let role = if shape.only_adds() { Role::Load } else { Role::Admin };
+    let spelling = shape.spelling;
     let table = target(&shape.name, &planning.snapshot, &planning.rights, role)?;
     let MergeQuery { query, clauses } = shape.query(&planning.snapshot.tables()[table].schema)?;
     let (rows, _) = planning.query(query).await?;
     let id = planning.snapshot.tables()[table].id;
     let planned = with_actions(rows, id, &clauses).map_err(from_datafusion)?;
     let (rows, actions) = planned.map_err(|what| {
-        unsupported(&format!("MERGE with {what}"), "have the query of USING compute what is needed")
+        let instead = match spelling {
+            Spelling::Merge => "have the query of USING compute what is needed",
+            Spelling::OnConflict => "have the SELECT of the INSERT compute what is needed",
+        };
+        unsupported(&format!("{} with {what}", spelling.of_statement()), instead)
     })?;
     let adds = clauses.iter().any(|clause| !clause.is_matched);
+    let work = Work::Merge { spelling, actions, adds };
     let Planning { session, snapshot, .. } = planning;
-    Ok(PlannedChange { session, snapshot, table, work: Work::Merge { actions, adds }, rows })
+    Ok(PlannedChange { session, snapshot, table, work, rows })
 }
 
 /// Plans the rows that an UPDATE makes as those of an INSERT, cast to the columns of the table.
@@ -157,10 +165,7 @@ async fn planned_insert(planning: &mut Planning, mut insert: SqlStatement) -> Re
 
 /// The number of the table in a snapshot, which the caller must be allowed to change.
 fn target(name: &ObjectName, snapshot: &Snapshot, rights: &Rights, role: Role) -> Result<usize> {
-    let last = match name.0.last() {
-        Some(ObjectNamePart::Identifier(last)) => last.value.as_str(),
-        _ => return Err(unsupported("a function as the name of a table", "write the name")),
-    };
+    let last = &table_name(name)?;
     let readable = |index: &usize| rights.may_read(&snapshot.tables()[*index].name);
     match find_table(snapshot, last).filter(readable) {
         Some(index) => {
@@ -262,7 +267,9 @@ impl PlannedChange {
                 delete_rows(database, Basis::Rows(table), &found.rows)
             }
             Work::Rows(Kind::Update) => self.update(database, user).await,
-            Work::Merge { actions, adds } => self.merge(database, user, actions, *adds).await,
+            Work::Merge { spelling, actions, adds } => {
+                self.merge((database, user), *spelling, actions, *adds).await
+            }
         }
     }
 
@@ -286,8 +293,8 @@ impl PlannedChange {
 
     async fn merge(
         &self,
-        database: &Database,
-        user: &str,
+        (database, user): (&Database, &str),
+        spelling: Spelling,
         actions: &Actions,
         adds: bool,
     ) -> Result<Option<u64>> {
@@ -302,13 +309,7 @@ impl PlannedChange {
             }
             count += batch.num_rows() as u64;
             let Merged { new, gone } = actions.split(&batch)?;
-            found.add(&gone, || {
-                Error::Invalid(format!(
-                    "MERGE INTO {}: several rows of the source match one row of the table, which cannot be changed twice; \
-                     nothing was changed",
-                    table.name
-                ))
-            })?;
+            found.add(&gone, || matched_twice(spelling, &table.name))?;
             writer.append(database, new).await?;
         }
         drop(rows);
@@ -354,6 +355,18 @@ impl NewRows {
             Some(writer) => writer.publish_deleting(database, LoadKind::Update, basis, gone).await,
         }
     }
+}
+
+fn matched_twice(spelling: Spelling, table: &str) -> Error {
+    let what = match spelling {
+        Spelling::Merge => format!("MERGE INTO {table}: several rows of the source match one row"),
+        Spelling::OnConflict => {
+            format!("INSERT INTO {table}: several of the new rows have the key of one row")
+        }
+    };
+    Error::Invalid(format!(
+        "{what} of the table, which cannot be changed twice; nothing was changed"
+    ))
 }
 
 fn found_twice() -> Error {

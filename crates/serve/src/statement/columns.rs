@@ -9,9 +9,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::ddl::check_create;
+use super::index;
 use super::limits::StatementLimits;
+use super::schemas::no_schema;
 use super::text::parse_statement;
-use crate::catalog::{CATALOG, SCHEMA};
+use crate::catalog::{CATALOG, SCHEMA, is_schema};
 use crate::planning::on_large_stack;
 use crate::types::check_name;
 
@@ -51,14 +53,15 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
         .iter()
         .map(|part| part.as_ident().map(|i| i.value.as_str()))
         .collect::<Option<Vec<_>>>();
-    let outer_fits = |outer: &[&str]| {
-        let known = [CATALOG, SCHEMA];
-        outer.iter().rev().zip(known.iter().rev()).all(|(a, b)| a.eq_ignore_ascii_case(b))
-    };
     match parts.as_deref() {
-        Some([outer @ .., table]) if outer.len() <= 2 && outer_fits(outer) => {
+        Some([table]) => Ok((*table).to_owned()),
+        Some([schema, table]) if is_schema(schema) => Ok((*table).to_owned()),
+        Some([catalog, schema, table])
+            if catalog.eq_ignore_ascii_case(CATALOG) && is_schema(schema) =>
+        {
             Ok((*table).to_owned())
         }
+        Some([schema, _]) => Err(no_schema(&name.to_string(), schema)),
         _ => Err(Error::Invalid(format!(
             "{name} does not name a table of the store (the only schema is {CATALOG}.{SCHEMA})"
         ))),
@@ -79,7 +82,7 @@ pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
     for constraint in &table.constraints {
         match constraint {
             TableConstraint::Check(rule) => rules.push((rule.name.as_ref(), &*rule.expr)),
-            TableConstraint::PrimaryKey(_) => {}
+            TableConstraint::PrimaryKey(_) | TableConstraint::Unique(_) => {}
             other => return Err(unchecked(&other.to_string(), &table.name.to_string())),
         }
     }
@@ -87,8 +90,8 @@ pub(crate) fn schema_of(table: &CreateTable) -> Result<Schema> {
         Check::parse(name.map(|name| name.value.clone()), &expr.to_string(), &columns)
     };
     let checks = rules.into_iter().map(check).collect::<Result<Vec<_>>>()?;
-    let key = key_of(table, &columns)?;
-    Schema::new(columns)?.with_checks(checks)?.with_key(key)
+    let (key, indexes) = (key_of(table, &columns)?, index::of_table(table, &columns)?);
+    Schema::new(columns)?.with_checks(checks)?.with_key(key)?.with_indexes(indexes)
 }
 
 /// The key of a CREATE TABLE, wherever it stands.
@@ -130,7 +133,7 @@ fn check_named(name: Option<&Ident>) -> Result<()> {
     match name {
         None => Ok(()),
         Some(name) => Err(Error::Invalid(format!(
-            "CONSTRAINT {name} PRIMARY KEY: only a CHECK may have a name, leave it out"
+            "CONSTRAINT {name} PRIMARY KEY: only a CHECK or UNIQUE may have a name, leave it out"
         ))),
     }
 }
@@ -198,7 +201,10 @@ pub(crate) fn column(definition: &ColumnDef) -> Result<Column> {
             ColumnOption::NotNull => column.nullable = false,
             ColumnOption::Null => column.nullable = true,
             // Checks and keys are read when all columns are known.
-            ColumnOption::Comment(_) | ColumnOption::Check(_) | ColumnOption::PrimaryKey(_) => {}
+            ColumnOption::Comment(_)
+            | ColumnOption::Check(_)
+            | ColumnOption::PrimaryKey(_)
+            | ColumnOption::Unique(_) => {}
             ColumnOption::Default(expr) => {
                 column.default = default_value(expr, column.data_type, name)?;
             }
@@ -422,7 +428,9 @@ mod tests {
             ("a BIGINT, b DATE, PRIMARY KEY (a, a)", "twice"),
             ("a BIGINT, PRIMARY KEY (a DESC)", "order"),
             ("a BIGINT, CONSTRAINT k PRIMARY KEY (a)", "name"),
-            ("a BIGINT, UNIQUE (a)", "UNIQUE"),
+            ("a BIGINT, UNIQUE (b)", "no such column"),
+            ("a BIGINT, UNIQUE (a DESC)", "order"),
+            ("a BIGINT REFERENCES b", "REFERENCES"),
             ("a INTERVAL", "INTERVAL"),
             ("a DECIMAL", "precision"),
             ("a TIMESTAMP(9)", "microsecond"),

@@ -1,4 +1,4 @@
-//! CREATE, DROP and TRUNCATE TABLE: changes of the catalog only.
+//! CREATE, DROP and TRUNCATE TABLE, CREATE and DROP INDEX: changes of the catalog only.
 //!
 //! Making a table that is not there needs the role load on its name, everything else the role admin.
 
@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::columns::{schema_of, table_name};
+use super::index;
 use super::limits::StatementLimits;
 use super::tree::check_depth;
 use super::{done, unsupported};
@@ -21,6 +22,7 @@ use crate::rights::{Rights, Role};
 pub(crate) fn run(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer> {
     match statement {
         Statement::CreateTable(table) => create_table(store, rights, table),
+        Statement::CreateIndex(new) => index::create(store, rights, new),
         Statement::Drop { .. } => drop(store, rights, statement),
         Statement::Truncate(truncate) => truncate_tables(store, rights, truncate),
         _ => Err(Error::Invalid("not a change of the catalog".into())),
@@ -222,8 +224,9 @@ fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer>
     else {
         return Err(unsupported("DROP", "use DROP TABLE"));
     };
-    if !matches!(object_type, ObjectType::Table | ObjectType::View) {
-        return Err(unsupported(&format!("DROP {object_type}"), "there are tables and views"));
+    if !matches!(object_type, ObjectType::Table | ObjectType::View | ObjectType::Index) {
+        let what = "there are tables, views and indexes";
+        return Err(unsupported(&format!("DROP {object_type}"), what));
     }
     if *cascade || *purge || *temporary || table.is_some() {
         return Err(unsupported(
@@ -232,6 +235,10 @@ fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer>
         ));
     }
     let on_missing = if *if_exists { OnMissing::Ignore } else { OnMissing::Fail };
+    if *object_type == ObjectType::Index {
+        index::drop(store, rights, names, on_missing)?;
+        return Ok(done());
+    }
     let names: Vec<String> = names.iter().map(table_name).collect::<Result<_>>()?;
     names.iter().try_for_each(|name| rights.require(Role::Admin, name))?;
     for name in names {

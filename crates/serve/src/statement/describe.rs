@@ -1,22 +1,23 @@
 //! DESCRIBE, SHOW TABLES, SHOW CREATE TABLE and SUMMARIZE: queries over the catalog and its tables.
 
-use coload_ddl::{Schema, create_table_sql};
+use coload_ddl::{Schema, create_indexes_sql, create_table_sql};
 use coload_store::{Snapshot, TableEntry};
 use coload_types::{DataType, Error, Result};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident, lit};
 use datafusion::sql::sqlparser::ast::{
-    ObjectName, ObjectNamePart, Query, ShowStatementFilter, ShowStatementFilterPosition,
-    ShowStatementOptions, Statement as SqlStatement,
+    ObjectName, Query, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
+    Statement as SqlStatement,
 };
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::columns::table_name;
 use super::limits::StatementLimits;
 use super::text::{parse, parse_statement};
 use super::tree::{Names, Scope};
-use super::{check_plain, unsupported, view};
+use super::{check_plain, schemas, unsupported, view};
 use crate::external::reference;
 use crate::names::{find_table, missing_table};
 use crate::rights::Rights;
@@ -51,8 +52,12 @@ pub(super) fn columns(planned: &ArrowSchema, names: &Names) -> DataFusionResult<
 /// `Invalid` for a filter other than LIKE.
 pub(super) fn tables(options: &ShowStatementOptions) -> Result<Box<Query>> {
     let ShowStatementOptions { show_in, starts_with, limit, limit_from, filter_position } = options;
-    if show_in.is_some() || starts_with.is_some() || limit.is_some() || limit_from.is_some() {
-        return Err(unsupported("SHOW TABLES IN", "there is one schema; write SHOW TABLES LIKE"));
+    if let Some(within) = show_in.as_ref().filter(|within| !schemas::is_within(within)) {
+        let name = within.parent_name.as_ref().map(ToString::to_string).unwrap_or_default();
+        return Err(schemas::no_schema("SHOW TABLES", &name));
+    }
+    if starts_with.is_some() || limit.is_some() || limit_from.is_some() {
+        return Err(unsupported("SHOW TABLES with options", "write SHOW TABLES LIKE"));
     }
     let like = match filter_position {
         None => String::new(),
@@ -89,7 +94,8 @@ pub(super) fn create(
         Some(found) => (&found.name, view::create_sql(found)),
         None => {
             let table = table_to_see(name, snapshot, rights)?;
-            (&table.name, create_table_sql(&table.name, &table.schema))
+            let indexes = create_indexes_sql(&table.name, &table.schema);
+            (&table.name, create_table_sql(&table.name, &table.schema) + &indexes)
         }
     };
     query(&format!("SELECT {} AS table_name, {} AS sql", literal(name), literal(&sql)))
@@ -184,10 +190,7 @@ fn table_to_see<'a>(
     snapshot: &'a Snapshot,
     rights: &Rights,
 ) -> Result<&'a TableEntry> {
-    let last = match name.0.last() {
-        Some(ObjectNamePart::Identifier(ident)) => &ident.value,
-        _ => return Err(unsupported(&format!("{name} as a name"), "write the name")),
-    };
+    let last = &table_name(name)?;
     let found = find_table(snapshot, last).map(|index| &snapshot.tables()[index]);
     found
         .filter(|table| rights.may_read(&table.name))
@@ -202,7 +205,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn query(text: &str) -> Result<Box<Query>> {
+pub(super) fn query(text: &str) -> Result<Box<Query>> {
     match parse_statement(text, &StatementLimits::default())? {
         SqlStatement::Query(query) => Ok(query),
         _ => Err(Error::Refused("internal error: a view of the catalog is no query".into())),

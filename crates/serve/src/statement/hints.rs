@@ -3,15 +3,21 @@
 use coload_ddl::Schema;
 use coload_store::Snapshot;
 use coload_types::Error;
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 
-use super::tree::Names;
+use super::schemas::no_schema;
+use super::tree::{Names, PG_CATALOG};
+use crate::catalog::is_schema;
 use crate::error::from_datafusion;
 use crate::functions::function_names;
 use crate::names::{fold, missing_table, quote};
 use crate::rights::Rights;
+
+/// Schemas of the catalog, in which a table may be missing.
+const OF_CATALOG: [&str; 2] = [INFORMATION_SCHEMA, PG_CATALOG];
 
 /// Columns that a message names.
 const NAMED_MAX: usize = 20;
@@ -28,7 +34,8 @@ pub(super) fn planning_error(
     }
     match from_datafusion(error) {
         Error::Invalid(text) => match (missing_name(&text), missing_function(&text)) {
-            (Some(name), _) => missing_table(snapshot, rights, name),
+            (Some((Some(schema), name)), _) => no_schema(name, schema),
+            (Some((None, name)), _) => missing_table(snapshot, rights, name),
             (None, Some(name)) => unknown_function(name),
             (None, None) => Error::Invalid(text),
         },
@@ -65,10 +72,15 @@ fn missing_field(error: &DataFusionError) -> Option<(&Column, &[Column])> {
     }
 }
 
-/// The name in `table 'coload.public.x' not found`.
-fn missing_name(text: &str) -> Option<&str> {
+/// The name in `table 'coload.public.x' not found`, and its schema where that is none of the store.
+fn missing_name(text: &str) -> Option<(Option<&str>, &str)> {
     let name = text.strip_prefix("table '")?.strip_suffix("' not found")?;
-    Some(name.strip_prefix("coload.public.").unwrap_or(name))
+    let name = name.strip_prefix("coload.").unwrap_or(name);
+    Some(match name.split_once('.') {
+        Some((schema, table)) if is_schema(schema) => (None, table),
+        Some((schema, _)) if !OF_CATALOG.contains(&schema) => (Some(schema), name),
+        _ => (None, name),
+    })
 }
 
 /// The name in `Invalid function 'x'.`

@@ -14,13 +14,15 @@ use coload_ddl::{Key, Schema};
 use coload_store::{OnConflict, Snapshot, TableEntry};
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Ident, ObjectNamePart,
+    Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Ident, Insert, ObjectName,
     OnConflict as ConflictClause, OnConflictAction, OnInsert, SqliteOnConflict,
     Statement as SqlStatement, TableObject,
 };
 
+use super::columns::table_name;
 use super::unsupported;
-use crate::names::{find_table, fold, quote};
+use crate::names::{find_table, fold, missing_field};
+use crate::rights::Rights;
 
 /// What an INSERT says of conflicts.
 #[derive(Debug, Clone)]
@@ -46,38 +48,43 @@ pub(super) fn take_said(statement: &mut SqlStatement) -> Result<Said> {
 }
 
 /// An INSERT whose clause changes rows that are there, in another way than to replace them whole.
-#[derive(Debug)]
-pub(super) struct Upsert {
-    /// The INSERT without the clause.
-    pub insert: SqlStatement,
-    pub update: DoUpdate,
-    /// Columns of the table, and which of them are the key.
-    pub schema: Schema,
-    pub key: Vec<usize>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Upsert<'a> {
+    /// Name of its table.
+    pub table: &'a ObjectName,
+    pub insert: &'a Insert,
+    clause: &'a ConflictClause,
+    pub update: &'a DoUpdate,
 }
 
-/// Tells whether an INSERT is one of these.
-///
-/// # Errors
-/// `Invalid` when its clause names another key than the table has.
-pub(super) fn upsert_of(statement: &SqlStatement, snapshot: &Snapshot) -> Result<Option<Upsert>> {
-    let SqlStatement::Insert(insert) = statement else { return Ok(None) };
-    let Some(OnInsert::OnConflict(clause)) = &insert.on else { return Ok(None) };
-    let OnConflictAction::DoUpdate(update) = &clause.action else { return Ok(None) };
-    let TableObject::TableName(name) = &insert.table else { return Ok(None) };
-    let Some(last) = name.0.last().and_then(ObjectNamePart::as_ident) else { return Ok(None) };
-    // A table that is not there is told by who plans the INSERT.
-    let Some(index) = find_table(snapshot, &last.value) else { return Ok(None) };
+/// An INSERT that is one of these. It is not looked at whether the clause fits the table, whose right is asked first; a table that
+/// the caller may not read is one that is not there.
+pub(super) fn upsert_of<'a>(
+    statement: &'a SqlStatement,
+    snapshot: &Snapshot,
+    rights: &Rights,
+) -> Option<Upsert<'a>> {
+    let SqlStatement::Insert(insert) = statement else { return None };
+    let Some(OnInsert::OnConflict(clause)) = &insert.on else { return None };
+    let OnConflictAction::DoUpdate(update) = &clause.action else { return None };
+    let TableObject::TableName(table) = &insert.table else { return None };
+    // Who plans the INSERT says that the table is not there, or has no key.
+    let index = find_table(snapshot, &table_name(table).ok()?)?;
     let TableEntry { name, schema, .. } = &snapshot.tables()[index];
-    let Some(key) = schema.key().filter(|key| key.is_unique()) else { return Ok(None) };
-    if insert.or.is_some() || replaces_rows(update, key, schema) {
-        return Ok(None);
+    let key = schema.key().filter(|key| key.is_unique() && rights.may_read(name))?;
+    let is_one = insert.or.is_none() && !replaces_rows(update, key, schema);
+    is_one.then_some(Upsert { table, insert, clause, update })
+}
+
+impl Upsert<'_> {
+    /// Columns of the key by which its rows find those of the table.
+    ///
+    /// # Errors
+    /// `Invalid` when the clause names another key than the table has.
+    pub fn key_of(&self, table: &str, schema: &Schema) -> Result<Vec<usize>> {
+        of_clause(self.clause, table, schema)?;
+        key_of(table, schema).map(|key| key.columns().to_vec())
     }
-    of_clause(clause, name, schema)?;
-    let mut rest = insert.clone();
-    rest.on = None;
-    let (insert, key) = (SqlStatement::Insert(rest), key.columns().to_vec());
-    Ok(Some(Upsert { insert, update: update.clone(), schema: schema.clone(), key }))
 }
 
 const INSTEAD: &str = "write ON CONFLICT (key) DO UPDATE SET a = excluded.a, .. for all columns";
@@ -153,15 +160,8 @@ fn check_target(columns: &[Ident], key: &Key, schema: &Schema) -> Result<()> {
 }
 
 fn position(column: &Ident, schema: &Schema) -> Result<usize> {
-    let is_it = |name: &str| fold(name) == fold(&column.value);
-    schema.columns().iter().position(|known| is_it(&known.name)).ok_or_else(|| {
-        let there: Vec<String> = schema.columns().iter().map(|c| quote(&c.name)).collect();
-        Error::Invalid(format!(
-            "ON CONFLICT: no field named {}; there is {}",
-            quote(&column.value),
-            there.join(", ")
-        ))
-    })
+    let found = schema.position(&column.value);
+    found.ok_or_else(|| missing_field("ON CONFLICT: ", column, schema))
 }
 
 /// Whether an update sets each column that is not of the key to that of the new row.
@@ -171,7 +171,7 @@ fn replaces_rows(update: &DoUpdate, key: &Key, schema: &Schema) -> bool {
     for Assignment { target, value } in assignments {
         let AssignmentTarget::ColumnName(name) = target else { return false };
         let [part] = &name.0[..] else { return false };
-        let Some(index) = part.as_ident().and_then(|column| position(column, schema).ok()) else {
+        let Some(index) = part.as_ident().and_then(|column| schema.position(&column.value)) else {
             return false;
         };
         let is_again = std::mem::replace(&mut is_set[index], true);
@@ -187,5 +187,5 @@ fn replaces_rows(update: &DoUpdate, key: &Key, schema: &Schema) -> bool {
 fn is_excluded(value: &Expr, column: usize, schema: &Schema) -> bool {
     let Expr::CompoundIdentifier(parts) = value else { return false };
     let [row, name] = &parts[..] else { return false };
-    fold(&row.value) == "excluded" && position(name, schema).is_ok_and(|index| index == column)
+    fold(&row.value) == "excluded" && schema.position(&name.value) == Some(column)
 }

@@ -16,7 +16,7 @@ pub(super) fn refusal(statement: &SqlStatement) -> Error {
         }
         SqlStatement::Copy { .. } => "COPY table or (query) TO 'file' must come first in the text",
         _ => {
-            "there is SELECT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE/ALTER TABLE, CREATE/DROP VIEW, INSERT, UPDATE, DELETE, MERGE and COPY .. TO"
+            "there is SELECT, PIVOT, UNPIVOT, EXPLAIN, SHOW, DESCRIBE, CREATE/DROP/TRUNCATE/ALTER TABLE, CREATE/DROP VIEW, INSERT, UPDATE, DELETE, MERGE and COPY .. TO"
         }
     };
     unsupported(&words, instead)

@@ -168,6 +168,117 @@ fn names_that_one_may_not_see_are_in_no_answer() {
     }
 }
 
+/// `INSERT INTO secret .. ON CONFLICT (zz) DO UPDATE` told who had no right which columns `secret` has, as its clause was looked at
+/// before the right was asked. So of any statement: what it says of a table that may not be seen is what it says of one that is not
+/// there.
+#[test]
+fn a_table_that_one_may_not_see_is_as_one_that_is_not_there() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    for sql in [
+        "CREATE TABLE pub AS SELECT 1 AS a",
+        "CREATE TABLE hidden1 (a INT, b INT, d DATE, PRIMARY KEY (a))",
+        "CREATE TABLE hidden2 (a INT, b INT)",
+        "INSERT INTO hidden1 VALUES (1, 2, '2024-01-01')",
+        "CREATE VIEW hidden3 AS SELECT a, b FROM hidden1",
+    ] {
+        database.query(sql).unwrap();
+    }
+    let rights = Rights::of("rob", vec!["admin:pub".parse::<Grant>().unwrap()]);
+    let told = |template: &str, table: &str| {
+        let sql = template.replace("TABLE", table);
+        let answer = database.block_on(async {
+            let planned = database.plan(&rights, &sql, Parameters::default()).await?;
+            let schemas = format!("{:?} {:?}", planned.schema(), planned.parameters());
+            if !planned.parameters().fields().is_empty() {
+                return Ok(schemas);
+            }
+            let rows = planned.run(database).await?.collect().await?;
+            Ok::<_, Error>(format!("{schemas} {rows:?}"))
+        });
+        answer.unwrap_or_else(|error| format!("{error:?}")).replace(table, "TABLE")
+    };
+    for template in [
+        "SELECT * FROM TABLE",
+        "SELECT b FROM public.TABLE",
+        "SELECT zz FROM TABLE",
+        "SELECT TABLE.zz FROM pub",
+        "SELECT a FROM pub JOIN TABLE USING (a)",
+        "SELECT a FROM pub WHERE a IN (SELECT zz FROM TABLE)",
+        "SELECT zz FROM TABLE WHERE a = ?",
+        "WITH c AS (SELECT zz FROM TABLE) SELECT 1 FROM pub",
+        "SELECT * FROM pub UNION ALL SELECT * FROM TABLE",
+        "EXPLAIN SELECT zz FROM TABLE",
+        "EXPLAIN ANALYZE SELECT a FROM TABLE",
+        "DESCRIBE TABLE",
+        "DESCRIBE SELECT * FROM TABLE",
+        "SUMMARIZE TABLE",
+        "PIVOT TABLE ON a",
+        "PIVOT TABLE ON zz IN (1) USING sum(b) GROUP BY d",
+        "UNPIVOT main.TABLE ON zz",
+        "SHOW COLUMNS FROM TABLE",
+        "SHOW CREATE TABLE TABLE",
+        "SHOW CREATE VIEW TABLE",
+        "SHOW TABLES LIKE 'TABLE'",
+        "SELECT count(*) FROM information_schema.columns WHERE table_name = 'TABLE'",
+        "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'TABLE'",
+        "SELECT 'TABLE'::regclass::oid",
+        "COPY TABLE TO '/tmp/coload-never.csv'",
+        "COPY (SELECT zz FROM TABLE) TO '/tmp/coload-never.csv'",
+        "INSERT INTO TABLE VALUES (1)",
+        "INSERT INTO TABLE VALUES (1, 2, '2024-01-01')",
+        "INSERT INTO TABLE (zz) VALUES (?)",
+        "INSERT INTO TABLE (a, zz) SELECT 1, 2",
+        "INSERT INTO TABLE VALUES (1) ON CONFLICT (zz) DO NOTHING",
+        "INSERT INTO TABLE VALUES (1) ON CONFLICT (zz) DO UPDATE SET b = 1",
+        "INSERT INTO TABLE VALUES (1) ON CONFLICT (a) DO UPDATE SET zz = excluded.zz",
+        "INSERT INTO TABLE (a, b) VALUES (1, 2) ON CONFLICT (a) DO UPDATE SET b = excluded.b + 1",
+        "INSERT INTO TABLE VALUES (1) ON CONFLICT DO UPDATE SET b = 1",
+        "INSERT INTO TABLE VALUES (1) ON DUPLICATE KEY UPDATE b = 1",
+        "INSERT OR REPLACE INTO TABLE VALUES (1)",
+        "INSERT INTO pub SELECT zz FROM TABLE",
+        "UPDATE TABLE SET zz = 1",
+        "UPDATE TABLE SET b = ? WHERE zz = 1",
+        "UPDATE pub SET a = (SELECT zz FROM TABLE)",
+        "DELETE FROM TABLE",
+        "DELETE FROM TABLE WHERE zz = 1",
+        "DELETE FROM pub WHERE a IN (SELECT zz FROM TABLE)",
+        "MERGE INTO TABLE USING pub ON TABLE.zz = pub.a WHEN MATCHED THEN DELETE",
+        "MERGE INTO TABLE USING pub ON TABLE.a = pub.a WHEN NOT MATCHED THEN INSERT (zz) VALUES (1)",
+        "MERGE INTO pub USING TABLE ON TABLE.zz = pub.a WHEN MATCHED THEN DELETE",
+        "CREATE TABLE TABLE (a INT)",
+        "CREATE TABLE IF NOT EXISTS TABLE (a INT)",
+        "CREATE OR REPLACE TABLE TABLE AS SELECT 1 AS a",
+        "CREATE VIEW TABLE AS SELECT 1 AS a",
+        "CREATE OR REPLACE VIEW TABLE AS SELECT 1 AS a",
+        "CREATE VIEW pub AS SELECT zz FROM TABLE",
+        "DROP TABLE TABLE",
+        "DROP TABLE IF EXISTS TABLE",
+        "DROP VIEW TABLE",
+        "DROP VIEW IF EXISTS TABLE",
+        "TRUNCATE TABLE TABLE",
+        "ALTER TABLE TABLE ADD COLUMN zz INT",
+        "ALTER TABLE TABLE DROP COLUMN zz",
+        "ALTER TABLE IF EXISTS TABLE RENAME COLUMN zz TO y",
+        "ALTER TABLE TABLE RENAME TO pub",
+        "ALTER TABLE pub RENAME TO TABLE",
+    ] {
+        let expected = told(template, "nought0");
+        for hidden in ["hidden1", "hidden2", "hidden3"] {
+            assert_eq!(told(template, hidden), expected, "{template} of {hidden}");
+        }
+    }
+    // Who may read it is told what is wrong, after the right that he lacks.
+    let reader = Rights::of("eve", vec!["read:hidden*".parse::<Grant>().unwrap()]);
+    let sql = "INSERT INTO hidden1 (a) VALUES (1) ON CONFLICT (zz) DO UPDATE SET b = 1";
+    let plan =
+        |rights: &Rights| database.block_on(database.plan(rights, sql, Parameters::default()));
+    let refused = plan(&reader).unwrap_err();
+    assert!(matches!(&refused, Error::Refused(t) if t.contains("admin")), "{refused}");
+    let wrong = plan(&Rights::all()).unwrap_err().to_string();
+    assert!(wrong.contains("ON CONFLICT: no field named zz; there is a, b, d"), "{wrong}");
+}
+
 /// Any text of a user who may only read ends in an answer or an error, and changes nothing.
 #[test]
 fn any_text_ends_in_an_answer_or_an_error() {

@@ -12,6 +12,7 @@ mod limits;
 mod memory;
 mod names;
 mod ordered;
+mod pivot;
 mod postgres;
 mod slt;
 mod sql;

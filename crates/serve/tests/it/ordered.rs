@@ -182,3 +182,82 @@ fn floats_are_sorted() {
     let rows = database.query("SELECT y FROM k ORDER BY x, y").unwrap();
     assert!(text(&rows).contains("| 6 |\n| 1 |\n| 2 |\n| 3 |\n| 4 |\n| 5 |"), "{}", text(&rows));
 }
+
+/// The engine says of a cast of a time to a time, and of some functions, that they keep the order; a cast to TIME does not. What
+/// comes of a key in order is the columns as they are stored, and nothing that is computed of them.
+#[test]
+fn what_is_computed_of_a_key_is_sorted() {
+    let scratch = Scratch::new();
+    let database = &scratch.database;
+    let columns = "ts TIMESTAMP NOT NULL, z TIMESTAMPTZ NOT NULL, n INTEGER NOT NULL, d DECIMAL(9, 2) NOT NULL";
+    let of_times = [
+        "CAST(KEY AS TIME)",
+        "TRY_CAST(KEY AS TIME)",
+        "CAST(KEY AS DATE)",
+        "CAST(KEY AS VARCHAR)",
+        "date_trunc('day', KEY)",
+        "hour(KEY)",
+        "KEY + INTERVAL '1 day'",
+    ];
+    let of_numbers = [
+        "-KEY",
+        "KEY + 1",
+        "KEY % 7",
+        "KEY * 2",
+        "abs(KEY)",
+        "round(KEY)",
+        "CAST(KEY AS VARCHAR)",
+        "CAST(KEY AS BIGINT)",
+        "CAST(KEY AS DOUBLE)",
+    ];
+    for key in ["ts", "z", "n", "d"] {
+        database.query(&format!("CREATE OR REPLACE TABLE plain ({columns})")).unwrap();
+        database
+            .query(&format!("CREATE OR REPLACE TABLE k ({columns}, PRIMARY KEY ({key}))"))
+            .unwrap();
+        for part in 0..3 {
+            // Seven hours from one to the next, from before 2024-02-29 on.
+            let second = "to_timestamp_seconds(1709000000 + (value - 20) * 25200)";
+            let rows = format!(
+                "SELECT CAST({second} AS TIMESTAMP), CAST({second} AS TIMESTAMPTZ), value - 20, (value - 20) / 4.0 \
+                 FROM generate_series({}, {})",
+                part * 20,
+                part * 20 + 19
+            );
+            for table in ["k", "plain"] {
+                database.query(&format!("INSERT INTO {table} {rows}")).unwrap();
+            }
+        }
+        let exprs = if matches!(key, "ts" | "z") { &of_times[..] } else { &of_numbers };
+        for expr in exprs {
+            let e = expr.replace("KEY", key);
+            let limited = format!("(SELECT * FROM TABLE ORDER BY {key} LIMIT 50)");
+            for sql in [
+                format!("SELECT {e} AS e, {key} FROM TABLE ORDER BY {e}, {key}"),
+                format!("SELECT e, x FROM (SELECT {e} AS e, {key} AS x FROM TABLE) ORDER BY e, x"),
+                format!("SELECT {e} AS e, {key} FROM TABLE ORDER BY e DESC NULLS FIRST, {key}"),
+                format!(
+                    "SELECT e, count(*) FROM (SELECT {e} AS e FROM TABLE) GROUP BY e ORDER BY e"
+                ),
+            ] {
+                same(&scratch, &sql, SORTED);
+            }
+            // A sort that is there says its order too.
+            for sql in [
+                format!("SELECT e FROM (SELECT {e} AS e FROM {limited}) ORDER BY e"),
+                format!(
+                    "SELECT e, count(*) FROM (SELECT {e} AS e FROM {limited}) GROUP BY e ORDER BY e"
+                ),
+            ] {
+                let found = database.query(&sql.replace("TABLE", "k")).unwrap();
+                let expected = database.query(&sql.replace("TABLE", "plain")).unwrap();
+                assert_eq!(text(&found), text(&expected), "{sql}");
+            }
+        }
+        same(&scratch, &format!("SELECT {key} FROM TABLE ORDER BY {key} DESC"), SORTED);
+        same(&scratch, &format!("SELECT {key} FROM TABLE ORDER BY {key} NULLS FIRST"), NOT_SORTED);
+        let nested = format!("SELECT {key} AS x, n AS y FROM TABLE");
+        let sql = format!("SELECT y + 1 AS m, x FROM ({nested}) WHERE y > 3 ORDER BY x");
+        same(&scratch, &sql, NOT_SORTED);
+    }
+}

@@ -322,6 +322,50 @@ fn a_copy_is_a_load_and_all_or_nothing() {
     assert_eq!(out, "1\ta\\tb\n2\t\\N\n3\tx,\\ny\n4\tnone\n");
 }
 
+/// Rows of one COPY in binary are what another one takes.
+#[test]
+fn a_copy_in_binary_goes_both_ways() {
+    let running = start();
+    let guest = Guest::new(&running);
+    let columns = "b BOOLEAN, s SMALLINT, i INTEGER, l BIGINT, n DECIMAL(9, 2), r REAL, x DOUBLE, d DATE, t TIME, ts TIMESTAMP, tz \
+                   TIMESTAMPTZ, v VARCHAR, u UUID, y BINARY";
+    guest.simple(&format!("CREATE TABLE a ({columns})"));
+    guest.simple(&format!("CREATE TABLE c ({columns})"));
+    guest.simple(
+        "INSERT INTO a VALUES (true, -2, 3, 4, -1234.50, 0.5, -1e300, '0001-01-01', '23:59:59.999999', '2024-02-29 12:00:00.000001', \
+         '9999-12-31 00:00:00Z', 'a\tb\\N', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', X'00ff5c'), (NULL, NULL, NULL, NULL, NULL, NULL, \
+         NULL, NULL, NULL, NULL, NULL, '', NULL, NULL)",
+    );
+    let rows = guest.runtime.block_on(async {
+        let rows = guest.client.copy_out("COPY a TO STDOUT (FORMAT binary)").await.unwrap();
+        pin_mut!(rows);
+        let mut all = Vec::new();
+        while let Some(piece) = rows.next().await {
+            all.extend(piece.unwrap());
+        }
+        all
+    });
+    assert!(rows.starts_with(b"PGCOPY\n\xff\r\n\0") && rows.ends_with(&[0xff, 0xff]));
+    let put = |pieces: Vec<Vec<u8>>| {
+        guest.runtime.block_on(async {
+            let sink = guest.client.copy_in::<_, Bytes>("COPY c FROM STDIN WITH BINARY").await?;
+            pin_mut!(sink);
+            for piece in pieces {
+                sink.send(Bytes::from(piece)).await?;
+            }
+            sink.finish().await
+        })
+    };
+    assert_eq!(put(rows.chunks(7).map(<[u8]>::to_vec).collect()).unwrap(), 2);
+    assert_eq!(guest.simple("SELECT * FROM c"), guest.simple("SELECT * FROM a"));
+    // Nothing is there of rows that are not whole.
+    let error = put(vec![rows[..rows.len() - 9].to_vec()]).unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::INVALID_BINARY_REPRESENTATION));
+    let error = put(vec![b"1\ttext\n".to_vec()]).unwrap_err();
+    assert!(error.to_string().contains("db error") && error.code().is_some(), "{error}");
+    assert_eq!(guest.simple("SELECT count(*) FROM c"), ["2"]);
+}
+
 #[test]
 fn a_connection_that_breaks_within_a_copy_leaves_nothing() {
     let running = start();

@@ -17,6 +17,7 @@ fn manifest(sql: &str) -> Manifest {
         load,
         seal: Some(1),
         stored: None,
+        trees: Vec::new(),
         columns: schema.columns().iter().map(stats).collect(),
     };
     let table = TableEntry {

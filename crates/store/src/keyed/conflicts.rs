@@ -16,10 +16,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use coload_ddl::{Key, Schema};
-use coload_types::{Error, Plain, Result};
+use coload_types::{Error, Plain, Result, Value, Values};
 use roaring::RoaringBitmap;
 
-use super::keys::{float, key_of_row};
+use super::keys::{Float, float, key_of_row};
 use super::newest::NewestColumn;
 use super::origin::Origin;
 use super::pages::{KeyPages, for_each_met};
@@ -194,6 +194,7 @@ impl KeyConflicts {
         }
         let mut found = vec![RoaringBitmap::new(); self.new.len()];
         if let Some(DeleteWhere { column, value }) = &self.delete_where {
+            let float = float(&self.schema, *column);
             for (new, found) in self.new.iter().zip(&mut found) {
                 let segment = self.open_own(&new.entry)?;
                 let mut before = 0;
@@ -201,11 +202,10 @@ impl KeyConflicts {
                     let mut plain = Plain::empty(segment.physical(*column));
                     segment.decode_page(*column, page, &mut plain)?;
                     segment.check()?;
-                    for row in
-                        (0..plain.len()).filter(|row| plain.get(*row).as_ref() == Some(value))
-                    {
+                    rows_with(&plain, value, float, |row| {
                         found.insert(row_number(before + row as u64)?);
-                    }
+                        Ok(())
+                    })?;
                     before += u64::from(*rows);
                 }
             }
@@ -405,6 +405,33 @@ impl<'a> Winner<'a> {
             Some((first, second)) => Ok(first.get(row)? > second.get(other)?),
             None => Ok(false),
         }
+    }
+}
+
+/// Tells the rows that have a value, as SQL compares it: of floats -0 is 0, and a NaN is each other.
+fn rows_with(
+    plain: &Plain,
+    value: &Value,
+    float: Option<Float>,
+    found: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let same = |stored: i64| float.map_or(stored, |float| float.key_of(stored));
+    let mut rows = (0..plain.len()).filter(|row| !plain.is_null(*row));
+    match (&plain.values, value) {
+        (Values::Int(values), Value::Int(value)) => {
+            let value = same(*value);
+            rows.filter(|row| same(values[*row]) == value).try_for_each(found)
+        }
+        (Values::Wide(values), Value::Wide(value)) => {
+            rows.filter(|row| values[*row] == *value).try_for_each(found)
+        }
+        (Values::Bytes(values), Value::Bytes(value)) => {
+            rows.filter(|row| *values.get(*row) == **value).try_for_each(found)
+        }
+        // `DeleteWhere::check` has compared the shapes.
+        _ => rows.try_for_each(|_| {
+            Err(Error::Refused("internal error: a value of another type than its column".into()))
+        }),
     }
 }
 

@@ -132,21 +132,6 @@ pub(crate) fn value_of_row(
     Ok(None)
 }
 
-/// The values of the first and of the last row of a segment in these columns; `None` when it has no rows.
-///
-/// # Errors
-/// `Corrupt` when the segment is not what was written.
-pub fn end_values(
-    segment: &SegmentFile,
-    columns: &[usize],
-) -> Result<Option<[Vec<Option<Value>>; 2]>> {
-    let Some(last) = segment.rows().checked_sub(1) else { return Ok(None) };
-    let row = |row: u64| -> Result<Vec<Option<Value>>> {
-        columns.iter().map(|column| value_of_row(segment, *column, row)).collect()
-    };
-    Ok(Some([row(0)?, row(last)?]))
-}
-
 /// The key of a row of a segment, as messages show it.
 ///
 /// # Errors

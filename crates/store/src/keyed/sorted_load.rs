@@ -305,6 +305,7 @@ fn merged_entry(
         load: entries[0].load,
         seal: Some(summary.seal),
         stored: None,
+        trees: Vec::new(),
         columns: summary.columns.iter().enumerate().map(stats).collect(),
     };
     set_first_stats(&mut entry, of, first_stats);

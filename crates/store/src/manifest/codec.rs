@@ -18,9 +18,11 @@ use super::column_codec::{
     corrupt, put_checks, put_column, put_key, put_stored, put_value, read_checks, read_key,
     read_schema, read_stored, read_text, read_value,
 };
+use super::index_codec::{put_indexes, put_trees, read_indexes, read_trees};
+use super::view_codec::{put_views, read_views};
 use super::{
     BOUND_BYTES_MAX, ColumnStats, MANIFEST_BYTES_MAX, Manifest, REMEMBER_DAYS, SegmentEntry,
-    TableEntry, VIEW_BYTES_MAX, ViewEntry, check_table_name,
+    TableEntry, check_table_name,
 };
 use crate::deleted::{DeletedEntry, FilePart, HERE_BYTES_MAX, Place, decode as decode_set, holds};
 use crate::directory::{
@@ -47,10 +49,10 @@ const FORMAT_5: u16 = 5;
 const FORMAT_6: u16 = 6;
 /// Segments say where they have the columns of their table.
 const FORMAT_7: u16 = 7;
+/// Tables have indexes.
+const FORMAT_8: u16 = 8;
 /// The newest format.
-const NEWEST: u16 = FORMAT_7;
-/// Columns of a view.
-const VIEW_COLUMNS_MAX: usize = 4_096;
+const NEWEST: u16 = FORMAT_8;
 const CHECKSUM_BYTES: usize = 8;
 /// Flag of a load in format 3: the table holds its rows.
 const IS_HELD: u8 = 1;
@@ -96,7 +98,9 @@ impl Manifest {
     pub fn format(&self) -> u16 {
         let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
         let is_altered = |table: &TableEntry| table.segments.iter().any(|s| s.stored.is_some());
-        if self.tables.iter().any(is_altered) {
+        if self.tables.iter().any(|table| !table.schema.indexes().is_empty()) {
+            FORMAT_8
+        } else if self.tables.iter().any(is_altered) {
             FORMAT_7
         } else if !self.views.is_empty() {
             FORMAT_6
@@ -169,50 +173,6 @@ fn read_body(reader: &mut ByteReader<'_>, format: u16) -> Result<Manifest> {
     Ok(Manifest { version, next_table_id, remember_days, tables, views })
 }
 
-/// name, count of columns, text.
-const VIEW_BYTES_MIN: usize = 3;
-
-fn put_views(out: &mut Vec<u8>, views: &[ViewEntry]) {
-    put_varint(out, views.len() as u64);
-    for view in views {
-        put_bytes(out, view.name.as_bytes());
-        put_varint(out, view.columns.len() as u64);
-        view.columns.iter().for_each(|column| put_bytes(out, column.as_bytes()));
-        put_bytes(out, view.sql.as_bytes());
-    }
-}
-
-fn read_views(reader: &mut ByteReader<'_>) -> Result<Vec<ViewEntry>> {
-    let count = reader.count(VIEW_BYTES_MIN)?;
-    let mut views = Vec::with_capacity(count);
-    for _ in 0..count {
-        let name = read_text(reader)?;
-        let columns = reader.count(1)?;
-        let columns = (0..columns).map(|_| read_text(reader)).collect::<Result<Vec<_>>>()?;
-        let view = ViewEntry { name, columns, sql: read_text(reader)? };
-        check_view(&view).map_err(|e| corrupt(e.to_string()))?;
-        views.push(view);
-    }
-    Ok(views)
-}
-
-/// Refuses a view that no manifest can hold.
-///
-/// # Errors
-/// `Invalid` for a name that no table can have, `Limit` for a long text.
-pub(crate) fn check_view(view: &ViewEntry) -> Result<()> {
-    check_table_name(&view.name)?;
-    if view.columns.len() > VIEW_COLUMNS_MAX || view.sql.len() > VIEW_BYTES_MAX {
-        return Err(Error::Limit(format!(
-            "view {} has {} columns and a text of {} bytes; {VIEW_COLUMNS_MAX} and {VIEW_BYTES_MAX} may be",
-            view.name,
-            view.columns.len(),
-            view.sql.len()
-        )));
-    }
-    Ok(())
-}
-
 /// Ids and names that must differ do.
 fn check_references(manifest: &Manifest) -> Result<()> {
     let (mut ids, mut names) = (HashSet::new(), HashSet::new());
@@ -222,6 +182,12 @@ fn check_references(manifest: &Manifest) -> Result<()> {
         }
         if !ids.insert(table.id) || !names.insert(table.name.to_ascii_lowercase()) {
             return Err(corrupt(format!("table {} is there twice", table.name)));
+        }
+    }
+    let mut indexes = HashSet::new();
+    for index in manifest.tables.iter().flat_map(|table| table.schema.indexes()) {
+        if index.name.is_empty() || !indexes.insert(index.name.to_ascii_lowercase()) {
+            return Err(corrupt(format!("index {:?} is there twice", index.name)));
         }
     }
     for view in &manifest.views {
@@ -274,6 +240,9 @@ fn put_table(out: &mut Vec<u8>, table: &TableEntry, format: u16) -> Result<()> {
     if format >= FORMAT_5 {
         put_key(out, table.schema.key());
     }
+    if format >= FORMAT_8 {
+        put_indexes(out, table.schema.indexes());
+    }
     put_varint(out, table.segments.len() as u64);
     for segment in &table.segments {
         put_segment(out, segment, &table.schema, format)?;
@@ -304,6 +273,10 @@ fn read_table(reader: &mut ByteReader<'_>, format: u16) -> Result<TableEntry> {
     if format >= FORMAT_5 {
         let key = read_key(reader)?;
         schema = schema.with_key(key).map_err(|e| corrupt(e.to_string()))?;
+    }
+    if format >= FORMAT_8 {
+        let indexes = read_indexes(reader)?;
+        schema = schema.with_indexes(indexes).map_err(|e| corrupt(e.to_string()))?;
     }
     let count = reader.count(SEGMENT_BYTES_MIN)?;
     let mut segments = Vec::with_capacity(count);
@@ -375,6 +348,9 @@ fn put_segment(
     if format >= FORMAT_7 {
         put_stored(out, segment, schema.len())?;
     }
+    if format >= FORMAT_8 {
+        put_trees(out, segment)?;
+    }
     for stats in &segment.columns {
         put_stats(out, stats);
     }
@@ -393,6 +369,7 @@ fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema, format: u16) -> Re
     };
     let deleted = if format >= FORMAT_4 { read_deleted(reader, rows)? } else { None };
     let stored = if format >= FORMAT_7 { read_stored(reader, schema)? } else { None };
+    let trees = if format >= FORMAT_8 { read_trees(reader, schema.len())? } else { Vec::new() };
     if reader.remaining() / STATS_BYTES_MIN < schema.len() {
         return Err(corrupt("statistics end early".into()));
     }
@@ -401,7 +378,7 @@ fn read_segment(reader: &mut ByteReader<'_>, schema: &Schema, format: u16) -> Re
         columns.push(read_stats(reader, column.data_type.physical(), rows)?);
     }
     let file = segment_name(load, number);
-    Ok(SegmentEntry { file, rows, deleted, bytes, load, seal, stored, columns })
+    Ok(SegmentEntry { file, rows, deleted, bytes, load, seal, stored, trees, columns })
 }
 
 /// No row of the segment is deleted.

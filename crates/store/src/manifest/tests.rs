@@ -7,10 +7,12 @@ use coload_types::bytes::checksum;
 use coload_types::{Column, DataType, Error, Physical, Value};
 use proptest::prelude::*;
 
-use coload_ddl::{Key, KeyKind};
+use coload_ddl::{Index, IndexKind, Key, KeyKind};
 
 use super::*;
+use crate::deleted::FilePart;
 use crate::directory::{older_name, segment_name};
+use crate::index::IndexTree;
 use crate::load_record::LoadKind;
 
 fn path() -> &'static Path {
@@ -67,6 +69,7 @@ fn segment(schema: &Schema, load: LoadId, number: u32, seed: u8) -> SegmentEntry
         load,
         seal: None,
         stored: None,
+        trees: Vec::new(),
         columns: schema.columns().iter().map(stats).collect(),
     }
 }
@@ -180,6 +183,44 @@ fn example_7() -> Manifest {
     manifest
 }
 
+/// A manifest of format 8: tables have indexes, and segments trees of them.
+fn example_8() -> Manifest {
+    let mut manifest = example_7();
+    let index = |name: &str, kind, columns: &[usize]| Index::new(name, kind, columns.to_vec());
+    let indexes = vec![
+        index("i", IndexKind::Plain, &[2, 0]).unwrap(),
+        index("Schlüssel", IndexKind::Unique, &[1]).unwrap(),
+    ];
+    let table = &mut manifest.tables[0];
+    table.schema = table.schema.clone().with_indexes(indexes).unwrap();
+    for (segment, columns) in table.segments.iter_mut().zip([vec![2, 0], vec![1]]) {
+        let file = crate::directory::index_name(LoadId::from_u128(81), 3);
+        let part = FilePart { file, offset: 64, bytes: 1 << 33, seal: u64::MAX };
+        segment.trees.push(IndexTree { columns, part });
+    }
+    manifest
+}
+
+#[test]
+fn indexes_that_cannot_be_are_refused() {
+    let decode = |m: &Manifest| Manifest::decode(&m.encode().unwrap(), path());
+    let good = example_8();
+    assert_eq!((good.format(), decode(&good).unwrap()), (8, good.clone()));
+    let mut twice = good.clone();
+    let index = Index::new("I", IndexKind::Plain, vec![0]).unwrap();
+    let other = &mut twice.tables[1];
+    other.schema = other.schema.clone().with_indexes(vec![index]).unwrap();
+    assert!(matches!(decode(&twice), Err(Error::Corrupt(_))));
+    for columns in [vec![], vec![0, 99], vec![0; 17]] {
+        let mut bad = good.clone();
+        bad.tables[0].segments[0].trees[0].columns = columns;
+        assert!(matches!(decode(&bad), Err(Error::Corrupt(_))));
+    }
+    let mut other_file = good;
+    other_file.tables[0].segments[0].trees[0].part.file = "x.index".into();
+    assert!(other_file.encode().is_err());
+}
+
 #[test]
 fn places_of_columns_that_cannot_be_are_refused() {
     let manifest = example_7();
@@ -247,6 +288,7 @@ fn a_manifest_is_read_back_as_written() {
         example_5(),
         example_6(),
         example_7(),
+        example_8(),
     ] {
         let bytes = manifest.encode().unwrap();
         assert_eq!(Manifest::decode(&bytes, path()).unwrap(), manifest);
@@ -255,7 +297,7 @@ fn a_manifest_is_read_back_as_written() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let mut bytes = example_7().encode().unwrap();
+    let mut bytes = example_8().encode().unwrap();
     for at in 0..bytes.len() {
         bytes[at] ^= 1 << (at % 8);
         let error = Manifest::decode(&bytes, path()).unwrap_err();
@@ -266,7 +308,7 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
-    let bytes = example_7().encode().unwrap();
+    let bytes = example_8().encode().unwrap();
     let content = &bytes[..bytes.len() - 8];
     for at in 0..content.len() {
         assert!(Manifest::decode(&bytes[..at], path()).is_err());
@@ -280,7 +322,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 8;
+    bytes[8] = 9;
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
@@ -323,6 +365,7 @@ fn the_stored_examples_of_each_format_are_read() {
         (5, example_5()),
         (6, example_6()),
         (7, example_7()),
+        (8, example_8()),
     ];
     for (format, example) in examples {
         let name = format!("tests/examples/manifest-{format}.manifest");

@@ -15,6 +15,7 @@ use roaring::RoaringTreemap;
 use super::{ReadyLoad, Shown, commit};
 use crate::addition::{Addition, added_to, with_dropped};
 use crate::change::Outcome;
+use crate::index::Checking;
 use crate::on_conflict::OnConflict;
 use crate::snapshot::pin_newest;
 
@@ -125,7 +126,7 @@ impl ReadyLoad {
             changes.push((change, &dir.target, segments, conflicts));
         }
         let mut keys = None;
-        let version = commit(&store, &mut works, |manifest| {
+        let version = commit(&store, &mut works, Checking::NewRows, |manifest| {
             for (_, target, _, conflicts) in &mut changes {
                 if let Some(conflicts) = conflicts
                     && !conflicts.is_as_told(added_to(manifest, target))?

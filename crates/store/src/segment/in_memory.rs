@@ -66,6 +66,7 @@ fn made_column(physical: Physical, column: PartitionColumn) -> Result<SegmentCol
         index,
         expanded,
         is_made: true,
+        ends: OnceLock::new(),
     })
 }
 
@@ -77,10 +78,15 @@ pub(super) fn constant_column(
 ) -> Result<SegmentColumn> {
     let mut values = Plain::empty(physical);
     value.iter().for_each(|value| values.push(Some(value)));
-    // NULL is the code after the last.
-    let pages = page_rows.iter();
-    let pages =
-        pages.map(|rows| encode_codes_u32(&vec![0; *rows as usize], values.len() as u32)).collect();
+    let mut pages: Vec<Page> = Vec::with_capacity(page_rows.len());
+    for rows in page_rows {
+        // All pages but the last have as many rows.
+        pages.push(match pages.last().filter(|last| last.rows == *rows) {
+            Some(same) => same.clone(),
+            // NULL is the code after the last.
+            None => encode_codes_u32(&vec![0; *rows as usize], values.len() as u32),
+        });
+    }
     let dictionary = Some(Dictionary::new(values.values)?);
     made_column(physical, PartitionColumn { dictionary, symbols: Vec::new(), pages })
 }

@@ -109,7 +109,8 @@ pub fn repair(path: &Path, options: &VerifyOptions, version: Option<u64>) -> Res
             lost = take_out(manifest, &files);
             let moved;
             (moved, restored) = leave_deleted(store.layout(), manifest, &files)?;
-            Ok(if lost.is_empty() && !moved && !files_of_loads(manifest, &files) {
+            let rebuilt = leave_indexes(manifest, &files);
+            Ok(if lost.is_empty() && !moved && !rebuilt && !files_of_loads(manifest, &files) {
                 Outcome::Unchanged
             } else {
                 manifest.tables.iter_mut().for_each(|table| forget_files(table, &files));
@@ -242,8 +243,9 @@ fn set_aside(
     repaired: &mut Repaired,
 ) -> Result<HashSet<String>> {
     let mut files = HashSet::new();
-    let is_file =
-        |damage: &&Damage| matches!(damage.part, Part::Segment | Part::Loads | Part::Deleted);
+    let is_file = |damage: &&Damage| {
+        matches!(damage.part, Part::Segment | Part::Loads | Part::Deleted | Part::Index)
+    };
     for Damage { path, .. } in damages.iter().filter(is_file) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let aside = place(&repaired.folder, path);
@@ -323,6 +325,17 @@ fn leave_deleted(
         }
     }
     Ok((moved, restored))
+}
+
+/// Takes the trees of indexes out of damaged files: they are built anew when the version is published. Whether there were any.
+fn leave_indexes(manifest: &mut Manifest, files: &HashSet<String>) -> bool {
+    let mut left = false;
+    for segment in manifest.tables.iter_mut().flat_map(|table| &mut table.segments) {
+        let before = segment.trees.len();
+        segment.trees.retain(|tree| !files.contains(&tree.part.file));
+        left |= segment.trees.len() < before;
+    }
+    left
 }
 
 fn forget_files(table: &mut TableEntry, files: &HashSet<String>) {

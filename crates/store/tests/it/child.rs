@@ -14,7 +14,7 @@ use coload_store::{LoadMode, OnExisting, OnMissing, Store, VerifyOptions, repair
 use coload_types::{Error, Result};
 
 use crate::support::{check_content, load, schema};
-use crate::{conflicts, deleted};
+use crate::{conflicts, deleted, indexes};
 
 /// User and group that own nothing.
 pub const NOBODY: u32 = 65534;
@@ -107,6 +107,10 @@ fn run() {
         ["upsert", rounds, point, nth] => {
             at_hit(point, nth.parse().unwrap(), || std::process::abort());
             conflicts::upsert(path, rounds.parse().unwrap())
+        }
+        ["index", point, nth] => {
+            at_hit(point, nth.parse().unwrap(), || std::process::abort());
+            indexes::scenario(path)
         }
         ["change", rounds, point, nth] => {
             at_hit(point, nth.parse().unwrap(), || std::process::abort());

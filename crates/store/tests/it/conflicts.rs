@@ -21,7 +21,7 @@ use crate::child;
 use crate::support::{Random, check_no_leftovers, scratch};
 
 /// A row: two columns of keys, and one of values.
-type Row = (i64, String, Option<i64>);
+pub type Row = (i64, String, Option<i64>);
 
 const PAGE_ROWS: usize = 7;
 
@@ -68,7 +68,7 @@ fn write_rows(
 }
 
 /// A load of some segments.
-fn load(
+pub fn load(
     store: &Store,
     key: &[usize],
     segments: &[Vec<Row>],
@@ -91,7 +91,7 @@ fn load(
 }
 
 /// The rows that are there, and where.
-fn found(snapshot: &Snapshot) -> Vec<(usize, u64, Row)> {
+pub fn found(snapshot: &Snapshot) -> Vec<(usize, u64, Row)> {
     let Some(table) = snapshot.table("t") else { return Vec::new() };
     let mut all = Vec::new();
     for (index, entry) in table.segments.iter().enumerate() {
@@ -164,7 +164,7 @@ fn model_load(
     Some((next, counts))
 }
 
-fn random_row(random: &mut Random, keys: u64) -> Row {
+pub fn random_row(random: &mut Random, keys: u64) -> Row {
     let number = random.below(keys);
     let text = match random.below(8) {
         0 => String::new(),
@@ -258,7 +258,7 @@ fn random_conflicts_leave_what_a_map_has() {
     }
 }
 
-fn delete(store: &Store, snapshot: &Snapshot, wanted: impl Fn(&Row) -> bool) {
+pub fn delete(store: &Store, snapshot: &Snapshot, wanted: impl Fn(&Row) -> bool) {
     let Some(table) = snapshot.table("t") else { return };
     let mut gone = Deletions::default();
     for (segment, row, _) in found(snapshot).into_iter().filter(|(.., row)| wanted(row)) {

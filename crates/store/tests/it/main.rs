@@ -11,6 +11,7 @@ mod deleted;
 mod example;
 mod faults;
 mod identity;
+mod indexes;
 mod loads;
 mod processes;
 mod readers;

@@ -124,6 +124,8 @@ pub fn check_no_leftovers(store: &Store) {
     let segments = snapshot.tables().iter().flat_map(|t| &t.segments);
     let older = snapshot.tables().iter().flat_map(|t| &t.older);
     let deleted = segments.clone().filter_map(|s| s.deleted.as_ref()?.file().map(str::to_owned));
+    let trees = segments.clone().flat_map(|s| &s.trees).map(|tree| tree.file().to_owned());
+    let deleted = deleted.chain(trees);
     let files = segments.map(|s| s.file.clone()).chain(older.map(|o| o.file.clone()));
     let files = files.chain(deleted);
     let named: BTreeSet<String> = files.collect();

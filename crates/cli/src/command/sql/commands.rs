@@ -6,8 +6,8 @@ use std::process::Command;
 use coload::Error;
 use coload_serve::output::OutputFormat;
 
-use super::script;
 use super::session::Session;
+use super::{describe, script};
 use crate::output::{Done, print};
 
 /// What follows a command.
@@ -34,7 +34,7 @@ pub static COMMANDS: &[ShellCommand] = &[
     ShellCommand {
         name: "\\d",
         argument: "[TABLE]",
-        about: "tables, or the columns of a table",
+        about: "tables, or a table: its columns, key, rows and size",
         run: describe,
     },
     ShellCommand {
@@ -102,7 +102,7 @@ pub fn run(session: &mut Session, line: &str) -> Done<Next> {
     let line = line.trim().trim_end_matches(';');
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match COMMANDS.iter().find(|command| command.name == name) {
-        Some(command) => (command.run)(session, unquoted(argument.trim())),
+        Some(command) => (command.run)(session, argument.trim()),
         None => Err(Error::Invalid(format!("{name} is no command; \\? shows them")).into()),
     }
 }
@@ -147,7 +147,7 @@ fn describe(session: &mut Session, table: &str) -> Done<Next> {
     if table.is_empty() {
         return tables(session, table);
     }
-    print(&session.target.columns(table)?)?;
+    print(&describe::table(&mut session.target, table)?)?;
     Ok(Next::Stay)
 }
 
@@ -192,7 +192,7 @@ fn max_rows(session: &mut Session, argument: &str) -> Done<Next> {
 fn output(session: &mut Session, argument: &str) -> Done<Next> {
     session.settings.format = match argument {
         "" => None,
-        name => Some(OutputFormat::of_name(name)?),
+        name => Some(OutputFormat::of_name(unquoted(name))?),
     };
     Ok(Next::Stay)
 }
@@ -200,7 +200,7 @@ fn output(session: &mut Session, argument: &str) -> Done<Next> {
 fn write_to(session: &mut Session, file: &str) -> Done<Next> {
     match file {
         "" => session.finish()?,
-        file => session.write_to(Path::new(file))?,
+        file => session.write_to(Path::new(unquoted(file)))?,
     }
     Ok(Next::Stay)
 }
@@ -208,7 +208,7 @@ fn write_to(session: &mut Session, file: &str) -> Done<Next> {
 fn include(session: &mut Session, file: &str) -> Done<Next> {
     match file {
         "" => Err(Error::Invalid("\\i needs a file".into()).into()),
-        file => script::run_file(session, Path::new(file)),
+        file => script::run_file(session, Path::new(unquoted(file))),
     }
 }
 
@@ -229,6 +229,7 @@ fn edit(session: &mut Session, file: &str) -> Done<Next> {
             Err(e) => Err(Error::Invalid(format!("cannot start {editor}: {e}"))),
         }
     };
+    let file = unquoted(file);
     if !file.is_empty() {
         open(Path::new(file))?;
         return script::run_file(session, Path::new(file));

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coload::{Coload, Error};
-use coload_ddl::{create_table_sql, quote_name};
-use coload_serve::arrow::array::AsArray;
+use coload_ddl::quote_name;
+use coload_serve::arrow::array::{Array, ArrayRef, AsArray};
 use coload_serve::arrow::compute::cast;
 use coload_serve::arrow::datatypes::DataType as ArrowType;
+use coload_serve::arrow::util::display::array_value_to_string;
 use coload_serve::{
     Address, Allowed, AnswerRows, Credentials, Database, DatabaseOptions, ExternalPlaces, Remote,
 };
@@ -138,31 +139,27 @@ impl Target {
         Ok(align(&lines, &[Side::Left, Side::Right, Side::Right, Side::Right]))
     }
 
-    /// The columns of a table.
+    /// The rows of a statement as texts.
     ///
     /// # Errors
-    /// `Failed` when there is no such table.
-    pub fn columns(&mut self, table: &str) -> Done<String> {
-        match self {
-            Target::Store(database, _) => {
-                let snapshot = database.store().snapshot()?;
-                let table = snapshot.require_table(table)?;
-                Ok(format!("{}\n", create_table_sql(&table.name, &table.schema)))
-            }
-            Target::Server(server) => {
-                let name = table.replace('\'', "''");
-                let columns = server.names(&format!(
-                    "SELECT column_name || ' ' || data_type || CASE is_nullable WHEN 'NO' THEN \
-                     ' NOT NULL' ELSE '' END FROM information_schema.columns WHERE \
-                     lower(table_name) = lower('{name}') ORDER BY ordinal_position"
-                ))?;
-                if columns.is_empty() {
-                    let missing = format!("table {table} does not exist, or may not be read");
-                    return Err(Error::Invalid(missing).into());
-                }
-                Ok(columns.join("\n") + "\n")
+    /// What the statement fails with.
+    pub fn texts(&mut self, statement: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        let mut answer = self.start(statement);
+        let mut rows = Vec::new();
+        while let Some(batch) = answer.next_rows()? {
+            let cells = |row: usize| {
+                let cell = |column: &ArrayRef| {
+                    let text = array_value_to_string(column, row);
+                    let text = text.map_err(|e| Error::Refused(format!("internal error: {e}")));
+                    column.is_valid(row).then_some(text).transpose()
+                };
+                batch.columns().iter().map(cell).collect::<Result<Vec<_>, Error>>()
+            };
+            for row in 0..batch.num_rows() {
+                rows.push(cells(row)?);
             }
         }
+        Ok(rows)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as ArrowSchema};
 
@@ -10,7 +11,8 @@ use super::{
     too_many,
 };
 use crate::postgres::command::Command;
-use crate::postgres::copy::{CopyIn, CopyOut};
+use crate::postgres::copy::{CopyFormat, CopyIn, CopyOut};
+use crate::postgres::copy_binary::{put_header, put_trailer};
 use crate::postgres::fault::{Fault, code};
 use crate::postgres::feed;
 use crate::postgres::kinds::{Column, Kind, Scalar};
@@ -234,9 +236,20 @@ impl Session {
                 Fault::error(code::INVALID, "COPY .. TO STDOUT is of a table or a query").into()
             );
         }
-        let columns = columns_of(&planned, &Formats::default());
+        let (formats, format) = match copy.form.format {
+            CopyFormat::Binary => (Formats::all(Format::Binary), Format::Binary),
+            CopyFormat::Text | CopyFormat::Csv => (Formats::default(), Format::Text),
+        };
+        let columns = columns_of(&planned, &formats);
         let mut rows = self.open(&copy.query, planned, columns).await?;
-        self.wire.replies.copy_out(rows.columns().len());
+        self.wire.replies.copy_out(rows.columns().len(), format);
+        let put = |out: &mut BytesMut, mark: fn(&mut BytesMut)| {
+            mark(out);
+            Ok::<_, Fault>(())
+        };
+        if format == Format::Binary {
+            self.wire.replies.copy_piece(|out| put(out, put_header))?;
+        }
         if copy.form.header {
             let names = rows.columns().iter().enumerate();
             self.wire.replies.copy_row(|line| {
@@ -247,6 +260,9 @@ impl Session {
             })?;
         }
         let (sent, _) = rows.send(&mut self.wire, None, Said::Copy(&copy.form)).await?;
+        if format == Format::Binary {
+            self.wire.replies.copy_piece(|out| put(out, put_trailer))?;
+        }
         self.wire.replies.copy_done();
         Ok(format!("COPY {sent}"))
     }

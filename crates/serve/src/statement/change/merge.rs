@@ -11,20 +11,44 @@
 use coload_ddl::Schema;
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
-    Assignment, Expr as SqlExpr, Ident, JoinConstraint, JoinOperator, Merge, MergeAction,
-    MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, ObjectName,
-    Query, SelectItem, SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins,
+    Expr as SqlExpr, Ident, JoinConstraint, JoinOperator, Merge, MergeAction, MergeClause,
+    MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, ObjectName, Query,
+    SelectItem, SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins,
     Values,
 };
 
 use super::super::unsupported;
-use super::shape::{
-    assigned, is_default, missing_field, no_template, refuse_any, table_of, template,
-};
-use crate::names::{fold, planned_column, quote};
+use super::shape::{assigned_values, is_default, no_template, refuse_any, table_of, template};
+use crate::names::{missing_field, quote};
+
+/// How the user has written what is done as a MERGE, for what is said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    Merge,
+    OnConflict,
+}
+
+impl Spelling {
+    /// The statement.
+    pub fn of_statement(self) -> &'static str {
+        match self {
+            Spelling::Merge => "MERGE",
+            Spelling::OnConflict => "INSERT .. ON CONFLICT DO UPDATE",
+        }
+    }
+
+    /// What sets columns in it.
+    fn of_update(self) -> &'static str {
+        match self {
+            Spelling::Merge => "MERGE .. UPDATE",
+            Spelling::OnConflict => "ON CONFLICT DO UPDATE",
+        }
+    }
+}
 
 /// A MERGE whose parts are all obeyed; others are refused.
 pub(super) struct MergeShape {
+    pub spelling: Spelling,
     pub name: ObjectName,
     pub alias: Option<TableAlias>,
     source: TableFactor,
@@ -68,7 +92,7 @@ impl MergeShape {
     ///
     /// # Errors
     /// `Invalid` for what is not obeyed.
-    pub fn of(merge: &Merge) -> Result<Self> {
+    pub fn of(merge: &Merge, spelling: Spelling) -> Result<Self> {
         let Merge { merge_token: _, optimizer_hints, into: _, table, source, on, clauses, output } =
             merge;
         refuse_any(
@@ -82,7 +106,7 @@ impl MergeShape {
         let table = TableWithJoins { relation: table.clone(), joins: Vec::new() };
         let (name, alias) = table_of("MERGE", &table)?;
         let (source, on) = (source.clone(), on.as_ref().clone());
-        Ok(MergeShape { name, alias, source, on, clauses: clauses.clone() })
+        Ok(MergeShape { spelling, name, alias, source, on, clauses: clauses.clone() })
     }
 
     /// Whether no clause changes a row that is there.
@@ -152,14 +176,12 @@ impl MergeShape {
                 ),
             ],
         )?;
-        let mut values = vec![None; schema.len()];
-        for Assignment { target, value } in assignments {
-            let index = assigned(target, (&self.name, self.alias.as_ref()), schema)?;
-            if values[index].replace(items.value(value)).is_some() {
-                return Err(twice("UPDATE sets", index, schema));
-            }
-        }
-        Ok(values.into_iter().map(|value| value.unwrap_or(NewValue::Kept)).collect())
+        let of_table = (&self.name, self.alias.as_ref());
+        let statement = self.spelling.of_update();
+        let values = assigned_values(statement, assignments, of_table, schema)?;
+        let new =
+            |value: Option<&SqlExpr>| value.map_or(NewValue::Kept, |value| items.value(value));
+        Ok(values.into_iter().map(new).collect())
     }
 
     /// SELECT items FROM source [LEFT] JOIN table ON condition.
@@ -217,7 +239,8 @@ fn inserted(insert: &MergeInsertExpr, schema: &Schema, items: &mut Items) -> Res
     let mut values = vec![None; schema.len()];
     for (index, value) in targets.into_iter().zip(&row.content) {
         if values[index].replace(items.value(value)).is_some() {
-            return Err(twice("INSERT names", index, schema));
+            let name = quote(&schema.columns()[index].name);
+            return Err(Error::Invalid(format!("MERGE .. INSERT names column {name} twice")));
         }
     }
     Ok(values.into_iter().map(|value| value.unwrap_or(NewValue::Default)).collect())
@@ -234,11 +257,7 @@ fn column_of(name: &ObjectName, schema: &Schema) -> Result<usize> {
             "name a column of the table alone",
         ));
     };
-    planned_column(schema, &fold(&column.value)).ok_or_else(|| missing_field(column, schema))
-}
-
-fn twice(what: &str, index: usize, schema: &Schema) -> Error {
-    Error::Invalid(format!("MERGE: {what} column {} twice", quote(&schema.columns()[index].name)))
+    schema.position(&column.value).ok_or_else(|| missing_field("", column, schema))
 }
 
 /// The items of the query.

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use coload_types::{Error, Result};
 use datafusion::arrow::array::{Array, AsArray, BooleanArray};
-use datafusion::arrow::compute::filter_record_batch;
-use datafusion::arrow::datatypes::{Field, Int64Type};
+use datafusion::arrow::compute::{filter_record_batch, is_not_null};
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema};
@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 
 use super::merge::{Action, Clause, NewValue};
-use super::places_above::{Placed, place_below, placed_table};
+use super::places_above::{Placed, place_below, placed_table, typed};
 use crate::error::from_datafusion;
 use crate::places::PLACE;
 
@@ -55,12 +55,15 @@ pub(super) fn with_actions(
     table: u64,
     clauses: &[Clause],
 ) -> Placed<(LogicalPlan, Actions)> {
-    let aggregate = "an aggregate or a window";
+    // What the items compute over several rows stands between them and the join.
+    let over_rows = "an aggregate or a window in a condition or a value";
     let LogicalPlan::Projection(Projection { expr: items, input, .. }) = plan else {
-        return Ok(Err(aggregate));
+        return Ok(Err(over_rows));
     };
-    let LogicalPlan::Join(join) = input.as_ref().clone() else { return Ok(Err(aggregate)) };
-    let Some(target) = placed_table(&join.right, table) else { return Ok(Err(aggregate)) };
+    let LogicalPlan::Join(join) = input.as_ref().clone() else { return Ok(Err(over_rows)) };
+    let Some(target) = placed_table(&join.right, table) else {
+        return Ok(Err("anything but a table of the store to change"));
+    };
     let (right, place) = match place_below(join.right.as_ref().clone(), table)? {
         Ok(found) => found,
         Err(what) => return Ok(Err(what)),
@@ -100,7 +103,7 @@ pub(super) fn with_actions(
             for (number, clause) in (1_i64..).zip(clauses) {
                 let Action::Write(new) = &clause.action else { continue };
                 let value = match new[index] {
-                    NewValue::Item(item) => typed(items[item].clone(), field),
+                    NewValue::Item(item) => typed(items[item].clone().unalias(), field),
                     NewValue::Kept => {
                         Expr::Column(Column::new(place.relation.clone(), field.name()))
                     }
@@ -159,18 +162,6 @@ fn reads(clause: &Clause, items: &[Expr], place: &Column) -> bool {
     clause.condition.into_iter().chain(values).any(of_table)
 }
 
-/// Gives a parameter that is a value by itself the type of its column, as INSERT does.
-fn typed(value: Expr, field: &Field) -> Expr {
-    match value.unalias() {
-        Expr::Placeholder(mut parameter) if parameter.field.is_none() => {
-            let data_type = field.data_type().clone();
-            parameter.field = Some(Arc::new(Field::new(&parameter.id, data_type, true)));
-            Expr::Placeholder(parameter)
-        }
-        value => value,
-    }
-}
-
 impl Actions {
     /// Tells the new rows of a batch from the places of those that go.
     ///
@@ -200,11 +191,11 @@ impl Actions {
         };
         let project =
             |columns: &[usize]| batch.project(columns).map_err(|e| from_datafusion(e.into()));
-        let is_there: Vec<bool> = (0..place.len()).map(|row| !place.is_null(row)).collect();
+        let is_there = is_not_null(place).map_err(|e| from_datafusion(e.into()))?;
         let new = project(&(0..columns).collect::<Vec<_>>())?;
         Ok(Merged {
             new: filter(new, writes.into())?,
-            gone: filter(project(&[columns + 1])?, is_there.into())?,
+            gone: filter(project(&[columns + 1])?, is_there)?,
         })
     }
 }

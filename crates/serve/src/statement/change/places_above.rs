@@ -33,15 +33,24 @@ pub(super) fn with_places(plan: LogicalPlan, table: u64, kind: Kind) -> Placed<L
     Ok(Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?)))
 }
 
-/// Gives a parameter that is assigned as it is the type of its column, as INSERT does.
-fn give_type(value: &mut Expr, columns: &DFSchema) {
-    let Expr::Alias(value) = value else { return };
-    let Expr::Placeholder(parameter) = value.expr.as_mut() else { return };
-    if parameter.field.is_none()
-        && let Ok(column) = columns.field_with_unqualified_name(&value.name)
-    {
-        let data_type = column.data_type().clone();
-        parameter.field = Some(Arc::new(Field::new(&parameter.id, data_type, true)));
+/// Gives an item that is a parameter the type of the column of its name.
+fn give_type(item: &mut Expr, columns: &DFSchema) {
+    let Expr::Alias(alias) = item else { return };
+    if let Ok(column) = columns.field_with_unqualified_name(&alias.name) {
+        let value = std::mem::take(alias.expr.as_mut());
+        *alias.expr = typed(value, column);
+    }
+}
+
+/// Gives a parameter that is a value by itself the type of its column, as INSERT does.
+pub(super) fn typed(value: Expr, column: &Field) -> Expr {
+    match value {
+        Expr::Placeholder(mut parameter) if parameter.field.is_none() => {
+            let data_type = column.data_type().clone();
+            parameter.field = Some(Arc::new(Field::new(&parameter.id, data_type, true)));
+            Expr::Placeholder(parameter)
+        }
+        value => value,
     }
 }
 

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::super::limits::StatementLimits;
 use super::super::{text, unsupported};
-use crate::names::{fold, planned_column, quote};
+use crate::names::{fold, missing_field, quote};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -150,14 +150,8 @@ pub(super) fn new_values(
     shape: &Shape,
     schema: &coload_ddl::Schema,
 ) -> Result<(Vec<Ident>, Vec<SelectItem>)> {
-    let mut values: Vec<Option<&SqlExpr>> = vec![None; schema.len()];
-    for Assignment { target, value } in &shape.assignments {
-        let index = assigned(target, (&shape.name, shape.alias.as_ref()), schema)?;
-        if values[index].replace(value).is_some() {
-            let name = quote(&schema.columns()[index].name);
-            return Err(Error::Invalid(format!("UPDATE sets column {name} twice")));
-        }
-    }
+    let of_table = (&shape.name, shape.alias.as_ref());
+    let values = assigned_values("UPDATE", &shape.assignments, of_table, schema)?;
     let (mut names, mut items) = (Vec::new(), Vec::new());
     for (column, value) in schema.columns().iter().zip(values) {
         let name = Ident::with_quote('"', column.name.clone());
@@ -182,8 +176,28 @@ pub(super) fn is_default(ident: &Ident) -> bool {
     ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
 }
 
-/// The column that an assignment is to, of a table with this name and alias.
-pub(super) fn assigned(
+/// What each column of a table is set to, where it is; the table has this name and alias.
+///
+/// # Errors
+/// `Invalid` for a column that is not there or is set twice; `statement` is what sets it.
+pub(super) fn assigned_values<'a>(
+    statement: &str,
+    assignments: &'a [Assignment],
+    of_table: (&ObjectName, Option<&TableAlias>),
+    schema: &coload_ddl::Schema,
+) -> Result<Vec<Option<&'a SqlExpr>>> {
+    let mut values = vec![None; schema.len()];
+    for Assignment { target, value } in assignments {
+        let index = assigned(target, of_table, schema)?;
+        if values[index].replace(value).is_some() {
+            let name = quote(&schema.columns()[index].name);
+            return Err(Error::Invalid(format!("{statement} sets column {name} twice")));
+        }
+    }
+    Ok(values)
+}
+
+fn assigned(
     target: &AssignmentTarget,
     (table, alias): (&ObjectName, Option<&TableAlias>),
     schema: &coload_ddl::Schema,
@@ -207,14 +221,7 @@ pub(super) fn assigned(
             ));
         }
     };
-    planned_column(schema, &fold(&column.value)).ok_or_else(|| missing_field(column, schema))
-}
-
-/// The error for a column that the table does not have.
-pub(super) fn missing_field(column: &Ident, schema: &coload_ddl::Schema) -> Error {
-    let there: Vec<String> = schema.columns().iter().map(|c| quote(&c.name)).collect();
-    let name = quote(&column.value);
-    Error::Invalid(format!("no field named {name}; there is {}", there.join(", ")))
+    schema.position(&column.value).ok_or_else(|| missing_field("", column, schema))
 }
 
 /// SELECT items FROM table WHERE condition.

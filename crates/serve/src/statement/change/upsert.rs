@@ -15,11 +15,11 @@ use coload_types::{Error, Result};
 use datafusion::datasource::ViewTable;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DoUpdate, Expr as SqlExpr, Ident, Merge, MergeAction, MergeInsertKind,
-    ObjectName, ObjectNamePart, Parens, Statement as SqlStatement, TableFactor, TableObject,
+    ObjectName, ObjectNamePart, Parens, Statement as SqlStatement, TableFactor,
 };
 
+use super::super::Planning;
 use super::super::on_conflict::Upsert;
-use super::super::{Planning, unsupported};
 use super::shape::{no_template, template};
 
 /// Name of the table of the rows: a control character, so that no statement can mean it.
@@ -31,24 +31,26 @@ const EXCLUDED: &str = "excluded";
 ///
 /// # Errors
 /// `Invalid` for what an INSERT may not be.
-pub(super) async fn as_merge(planning: &mut Planning, upsert: Upsert) -> Result<Merge> {
-    let Upsert { insert, update, schema, key } = upsert;
-    let SqlStatement::Insert(of_table) = &insert else { return Err(no_template()) };
-    let TableObject::TableName(name) = of_table.table.clone() else {
-        return Err(unsupported("INSERT into anything but a table", "name a table"));
-    };
-    let rows = super::planned_insert(planning, insert).await?;
+pub(super) async fn as_merge(
+    planning: &mut Planning,
+    upsert: Upsert<'_>,
+    (schema, key): (&Schema, &[usize]),
+) -> Result<Merge> {
+    let Upsert { table: name, insert, update, .. } = upsert;
+    let mut insert = insert.clone();
+    insert.on = None;
+    let rows = super::planned_insert(planning, SqlStatement::Insert(insert)).await?;
     planning.add_table(ROWS, Arc::new(ViewTable::new(rows, None)));
     let text = "MERGE INTO t USING s AS excluded ON true WHEN MATCHED AND true THEN UPDATE SET a = 1 \
                 WHEN NOT MATCHED THEN INSERT VALUES (1)";
     let SqlStatement::Merge(mut merge) = template(text)? else { return Err(no_template()) };
     let last = name.0.last().and_then(ObjectNamePart::as_ident).cloned();
     let last = last.ok_or_else(|| Error::Invalid("INSERT into a table without name".into()))?;
-    set_name(&mut merge.table, name)?;
+    set_name(&mut merge.table, name.clone())?;
     set_name(&mut merge.source, vec![Ident::with_quote('"', ROWS)].into())?;
-    merge.on = Box::new(keys_are_equal(&last, &schema, &key)?);
+    merge.on = Box::new(keys_are_equal(&last, schema, key)?);
     let [matched, other] = &mut merge.clauses[..] else { return Err(no_template()) };
-    let DoUpdate { assignments, selection } = update;
+    let DoUpdate { assignments, selection } = update.clone();
     matched.predicate = selection;
     let MergeAction::Update(change) = &mut matched.action else { return Err(no_template()) };
     change.assignments = assignments;

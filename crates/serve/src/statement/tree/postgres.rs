@@ -41,6 +41,8 @@ pub(super) const FUNCTIONS: &[(&str, usize, &str)] = &[
          WHEN 1700 THEN CASE WHEN $2 >= 4 THEN 'numeric(' || CAST(($2 - 4) >> 16 AS VARCHAR) || ',' \
          || CAST(($2 - 4) & 65535 AS VARCHAR) || ')' ELSE 'numeric' END ELSE '???' END",
     ),
+    ("current_setting", 1, SETTINGS),
+    ("current_setting", 2, SETTINGS),
     ("obj_description", 1, "CAST(NULL AS VARCHAR)"),
     ("obj_description", 2, "CAST(NULL AS VARCHAR)"),
     // Nobody holds a lock by a number of his own.
@@ -49,6 +51,8 @@ pub(super) const FUNCTIONS: &[(&str, usize, &str)] = &[
     ("pg_function_is_visible", 1, "TRUE"),
     ("pg_get_expr", 2, "CAST($1 AS VARCHAR)"),
     ("pg_get_expr", 3, "CAST($1 AS VARCHAR)"),
+    ("pg_get_function_arguments", 1, "CAST(NULL AS VARCHAR)"),
+    ("pg_get_function_result", 1, "CAST(NULL AS VARCHAR)"),
     ("pg_get_userbyid", 1, "'coload'"),
     ("pg_is_in_recovery", 0, "FALSE"),
     ("pg_table_is_visible", 1, "TRUE"),
@@ -67,6 +71,12 @@ pub(super) const FUNCTIONS: &[(&str, usize, &str)] = &[
         concat!("'PostgreSQL 15.0, as spoken by Coload ", env!("CARGO_PKG_VERSION"), "'"),
     ),
 ];
+
+/// Those that tools ask for by a function.
+const SETTINGS: &str = "CASE lower($1) WHEN 'server_version_num' THEN '150000' WHEN 'server_version' THEN '15.0' WHEN \
+    'search_path' THEN '\"$user\", public' WHEN 'timezone' THEN 'UTC' WHEN 'client_encoding' THEN 'UTF8' WHEN \
+    'server_encoding' THEN 'UTF8' WHEN 'standard_conforming_strings' THEN 'on' WHEN 'is_superuser' THEN 'off' WHEN \
+    'transaction_read_only' THEN 'off' WHEN 'default_transaction_read_only' THEN 'off' WHEN 'max_index_keys' THEN '32' END";
 
 /// Takes the name of the catalogue off a function.
 pub(super) fn without_schema(function: &mut Function) {

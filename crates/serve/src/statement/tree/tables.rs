@@ -113,9 +113,10 @@ impl Walker<'_> {
             TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
                 refuse("JSON_TABLE", "there is no JSON")
             }
-            TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => {
-                refuse("PIVOT", "write sum(x) FILTER (WHERE ..), or UNION ALL")
-            }
+            TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => refuse(
+                "PIVOT behind a table",
+                "write FROM (PIVOT t ON c USING sum(x) GROUP BY y), or FROM (UNPIVOT t ON a, b INTO NAME n VALUE v)",
+            ),
             TableFactor::MatchRecognize { .. } => refuse("MATCH_RECOGNIZE", "use lag and lead"),
             TableFactor::XmlTable { .. } => refuse("XMLTABLE", "there is no XML"),
             TableFactor::SemanticView { .. } => refuse("SEMANTIC_VIEW", "there are tables only"),
