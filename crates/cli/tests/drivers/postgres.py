@@ -48,6 +48,9 @@ with psycopg.connect(url, autocommit=True) as db:
         copy.write_row((2_000, ROW[1], ROW[3], ROW[4], ROW[6], True))
         copy.write_row((2_001, None, None, None, None, None))
     check(db.execute("SELECT i, n, d, ts, b, ok FROM p WHERE i >= 2000 ORDER BY i").fetchall(), [(2_000, ROW[1], ROW[3], ROW[4], ROW[6], True), (2_001, None, None, None, None, None)])
+    with db.cursor() as cursor, cursor.copy("COPY (SELECT i, n, d, ts, b, ok FROM p WHERE i >= 2000 ORDER BY i) TO STDOUT (FORMAT BINARY)") as copy:
+        copy.set_types(["int4", "numeric", "date", "timestamp", "bytea", "bool"])
+        check(list(copy.rows()), [(2_000, ROW[1], ROW[3], ROW[4], ROW[6], True), (2_001, None, None, None, None, None)])
     db.execute("DELETE FROM p WHERE i >= 2000")
     # What Grafana asks when a source is added, and when a query is built.
     check(db.execute("SELECT current_setting('server_version_num')::int/100 as version").fetchone(), (1500,))

@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
+use super::copy_binary::put_header;
 use super::fault::Fault;
 use super::kinds::Column;
 use super::message::Format;
@@ -19,6 +20,9 @@ pub(super) enum Standing {
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     pub bytes: BytesMut,
+    /// Whether the header of a COPY in binary has to be sent. It stands before the first row in one message, and the mark of the end
+    /// has its own, as with PostgreSQL: clients go by messages.
+    owes_header: bool,
 }
 
 impl Replies {
@@ -191,10 +195,11 @@ impl Replies {
 
     /// Says that the rows of a COPY follow.
     pub fn copy_out(&mut self, columns: usize, format: Format) {
+        self.owes_header = format == Format::Binary;
         self.message(b'H', |body| put_copy(body, columns, format));
     }
 
-    /// A piece of a COPY as it is.
+    /// A piece of a COPY in binary.
     ///
     /// # Errors
     /// What `write` says; the piece is then not there.
@@ -202,7 +207,13 @@ impl Replies {
         &mut self,
         write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.message_if(b'd', write)
+        let header = std::mem::take(&mut self.owes_header);
+        self.message_if(b'd', |body| {
+            if header {
+                put_header(body);
+            }
+            write(body)
+        })
     }
 
     /// A line of a COPY, whose end is added.

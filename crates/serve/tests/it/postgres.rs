@@ -336,15 +336,23 @@ fn a_copy_in_binary_goes_both_ways() {
          '9999-12-31 00:00:00Z', 'a\tb\\N', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', X'00ff5c'), (NULL, NULL, NULL, NULL, NULL, NULL, \
          NULL, NULL, NULL, NULL, NULL, '', NULL, NULL)",
     );
-    let rows = guest.runtime.block_on(async {
-        let rows = guest.client.copy_out("COPY a TO STDOUT (FORMAT binary)").await.unwrap();
-        pin_mut!(rows);
-        let mut all = Vec::new();
-        while let Some(piece) = rows.next().await {
-            all.extend(piece.unwrap());
-        }
-        all
-    });
+    let messages_of = |query: &str| {
+        guest.runtime.block_on(async {
+            let rows = guest.client.copy_out(query).await.unwrap();
+            pin_mut!(rows);
+            let mut all = Vec::new();
+            while let Some(piece) = rows.next().await {
+                all.push(piece.unwrap());
+            }
+            all
+        })
+    };
+    // The header is in the message of the first row, or of the end.
+    let messages = messages_of("COPY a TO STDOUT (FORMAT binary)");
+    assert_eq!(messages.len(), 3);
+    let none = messages_of("COPY (SELECT * FROM a WHERE false) TO STDOUT (FORMAT binary)");
+    assert_eq!(none.concat().len(), 19 + 2);
+    let rows = messages.concat();
     assert!(rows.starts_with(b"PGCOPY\n\xff\r\n\0") && rows.ends_with(&[0xff, 0xff]));
     let put = |pieces: Vec<Vec<u8>>| {
         guest.runtime.block_on(async {

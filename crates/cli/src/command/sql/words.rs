@@ -14,12 +14,23 @@ use super::editor::{Completion, Language};
 const WORDS: &str = "all alter analyze and any as asc between by case cast check copy create cross current date default delete \
     desc describe distinct drop else end except exists explain extract false fetch filter first following from full group \
     having if ilike in inner insert intersect interval into is join last lateral left like limit natural not null nulls \
-    offset on or order outer over partition preceding primary range recursive replace right rollup row rows select set show \
-    some table tables then time timestamp to true truncate try_cast unbounded union unique using values view when where \
+    offset on or order outer over partition pivot preceding primary range recursive replace right rollup row rows select set show \
+    some summarize table tables then time timestamp to true truncate try_cast unbounded union unique unpivot using values view when where \
     window with boolean smallint integer bigint decimal real double precision varchar text char binary uuid";
 
 /// Words behind which a table stands.
-const BEFORE_TABLES: [&str; 7] = ["from", "join", "into", "table", "describe", "truncate", "desc"];
+const BEFORE_TABLES: [&str; 10] = [
+    "from",
+    "join",
+    "into",
+    "table",
+    "describe",
+    "truncate",
+    "desc",
+    "pivot",
+    "unpivot",
+    "summarize",
+];
 /// Files that are looked at for a completion.
 const FILES_MAX: usize = 2_000;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field, Schema as ArrowSchema};
 
@@ -12,7 +11,7 @@ use super::{
 };
 use crate::postgres::command::Command;
 use crate::postgres::copy::{CopyFormat, CopyIn, CopyOut};
-use crate::postgres::copy_binary::{put_header, put_trailer};
+use crate::postgres::copy_binary::put_trailer;
 use crate::postgres::fault::{Fault, code};
 use crate::postgres::feed;
 use crate::postgres::kinds::{Column, Kind, Scalar};
@@ -243,13 +242,6 @@ impl Session {
         let columns = columns_of(&planned, &formats);
         let mut rows = self.open(&copy.query, planned, columns).await?;
         self.wire.replies.copy_out(rows.columns().len(), format);
-        let put = |out: &mut BytesMut, mark: fn(&mut BytesMut)| {
-            mark(out);
-            Ok::<_, Fault>(())
-        };
-        if format == Format::Binary {
-            self.wire.replies.copy_piece(|out| put(out, put_header))?;
-        }
         if copy.form.header {
             let names = rows.columns().iter().enumerate();
             self.wire.replies.copy_row(|line| {
@@ -261,7 +253,10 @@ impl Session {
         }
         let (sent, _) = rows.send(&mut self.wire, None, Said::Copy(&copy.form)).await?;
         if format == Format::Binary {
-            self.wire.replies.copy_piece(|out| put(out, put_trailer))?;
+            self.wire.replies.copy_piece(|out| {
+                put_trailer(out);
+                Ok::<_, Fault>(())
+            })?;
         }
         self.wire.replies.copy_done();
         Ok(format!("COPY {sent}"))
