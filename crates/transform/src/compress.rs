@@ -38,6 +38,8 @@ pub enum DictionaryPolicy {
     Auto,
     /// Always: the storage of seed 000.
     Always,
+    /// Where codes are there already, and pages as a scan wants them that is the only one: without runs, in no other codec.
+    ForScan,
 }
 
 /// Up to this many values a dictionary is always kept: its codes make filters and groups fast.
@@ -92,9 +94,17 @@ pub fn compress_column(
 ) -> Result<PartitionColumn> {
     let rows = columns.iter().map(|c| c.rows() as u64).sum();
     match (sorted, policy) {
-        (Some(joined), DictionaryPolicy::Always) => return Ok(pack_joined(&columns, joined)),
+        (Some(joined), DictionaryPolicy::Always) => {
+            return Ok(pack_joined(&columns, joined, Runs::Found));
+        }
         (Some(joined), DictionaryPolicy::Auto) if dictionary_pays(&joined.dictionary, rows) => {
-            return Ok(pack_joined(&columns, joined));
+            return Ok(pack_joined(&columns, joined, Runs::Found));
+        }
+        (Some(joined), DictionaryPolicy::ForScan) => {
+            return Ok(pack_joined(&columns, joined, Runs::NotWanted));
+        }
+        (None, DictionaryPolicy::ForScan) => {
+            return compress_plain(columns, temporaries, encoder, physical);
         }
         (None, DictionaryPolicy::Always) => {
             let mut column = compress_sorted(columns, temporaries, encoder, physical)?;
@@ -197,7 +207,18 @@ pub fn dictionary_pays(dictionary: &Dictionary, rows: u64) -> bool {
     code_bits + dictionary_bits <= plain_bits + plain_bits / 50
 }
 
-fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> PartitionColumn {
+/// Whether rows that repeat become runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    Found,
+    NotWanted,
+}
+
+fn pack_joined(
+    columns: &[FragmentColumn],
+    joined: JoinedDictionary,
+    wanted: Runs,
+) -> PartitionColumn {
     let null = joined.dictionary.len() as u16;
     let (mut translated, mut scratch) = (Vec::new(), Vec::new());
     let pages = columns
@@ -208,6 +229,7 @@ fn pack_joined(columns: &[FragmentColumn], joined: JoinedDictionary) -> Partitio
             let given = codes.codes(&mut scratch);
             let distinct = joined.dictionary.len();
             let (runs, values) = match codes.lengths() {
+                _ if wanted == Runs::NotWanted => (None, None),
                 Some(lengths) => {
                     let lengths = lengths.iter().map(|l| u32::from(*l)).collect();
                     let bits = usize::from(width_of(distinct as u64));

@@ -157,7 +157,8 @@ impl LoadDescription {
         put_varint(out, self.chunk_bytes as u64);
         put_varint(out, self.fragments_per_partition as u64);
         out.push(match self.dictionaries {
-            DictionaryPolicy::Auto => 0,
+            // Scans are not sent to servers.
+            DictionaryPolicy::Auto | DictionaryPolicy::ForScan => 0,
             DictionaryPolicy::Always => 1,
         });
         match self.max_rejects {

@@ -23,7 +23,7 @@ impl<F: Format> Pipeline<'_, F> {
         plan: &PartitionPlan,
         fragment: Fragment,
     ) -> Result<(Waiting, Vec<AheadColumn>)> {
-        let auto = self.resources.dictionaries == DictionaryPolicy::Auto;
+        let auto = self.resources.dictionaries != DictionaryPolicy::Always;
         let mut waiting = Waiting { rows: fragment.rows, columns: Vec::new() };
         let mut ahead = Vec::new();
         for (index, column) in fragment.columns.into_iter().enumerate() {

@@ -286,31 +286,24 @@ impl ColumnRows {
     /// The codes of keys, each looked up once.
     fn add_keys(
         &mut self,
-        keys: impl ExactSizeIterator<Item = u32>,
+        keys: impl ExactSizeIterator<Item = u32> + Clone,
         values: &Plain,
         codes: &mut [u16],
     ) -> bool {
         // Mostly the chunks before had all values.
-        if !codes.contains(&UNKNOWN) {
-            let code = |key: u32| if key == NO_KEY { NULL_CODE } else { codes[key as usize] };
-            self.codes.extend(keys.map(code));
-            return true;
-        }
-        self.codes.reserve(keys.len());
-        for key in keys {
-            if key == NO_KEY {
-                self.codes.push(NULL_CODE);
-                continue;
-            }
-            let known = &mut codes[key as usize];
-            if *known == UNKNOWN {
-                match self.code(values.get(key as usize)) {
-                    Some(code) => *known = code,
-                    None => return false,
+        if codes.contains(&UNKNOWN) {
+            for key in keys.clone().filter(|key| *key != NO_KEY) {
+                if codes[key as usize] == UNKNOWN {
+                    match self.code(values.get(key as usize)) {
+                        Some(code) => codes[key as usize] = code,
+                        None => return false,
+                    }
                 }
             }
-            self.codes.push(*known);
         }
+        let codes = &codes[..];
+        let code = |key: u32| if key == NO_KEY { NULL_CODE } else { codes[key as usize] };
+        self.codes.extend(keys.map(code));
         true
     }
 

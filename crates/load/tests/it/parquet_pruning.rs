@@ -99,19 +99,16 @@ proptest! {
         let kinds: Vec<usize> = (0..random.below(3) + 1).map(|_| random.below(KINDS.len())).collect();
         let columns: Vec<String> =
             kinds.iter().enumerate().map(|(n, kind)| format!("c{n} {}", TYPES[*kind])).collect();
-        let groups: Vec<Vec<Seeds>> = (0..random.below(3) + 1)
-            .map(|_| {
-                let count = random.below(80);
-                let group = kinds.iter().map(|_| seeds(count, &mut random));
-                group.map(|mut seeds| {
-                    // Where values rise, pages differ.
-                    if count % 2 == 0 {
-                        seeds.sort_unstable();
-                    }
-                    seeds
-                }).collect()
-            })
-            .collect();
+        let mut groups: Vec<Vec<Seeds>> = Vec::new();
+        for _ in 0..random.below(3) + 1 {
+            let count = random.below(80);
+            let mut group: Vec<Seeds> = kinds.iter().map(|_| seeds(count, &mut random)).collect();
+            // Where values rise, pages differ.
+            if random.one_in(2) {
+                group.iter_mut().for_each(|seeds| seeds.sort_unstable());
+            }
+            groups.push(group);
+        }
         let shape = Shape::draw(&mut random);
         let file = write(&dir, "in.parquet", &bytes(&kinds, &groups, shape, &mut random));
         let mut options = parquet_options(&[file], &columns.join(", "));

@@ -158,13 +158,13 @@ impl ColumnHints {
         if !(fits && rises && is_whole) {
             return Ok(None);
         }
-        let values = bounds.least.iter().zip(&bounds.greatest);
-        let pages = first_rows.into_iter().zip(bounds.is_null).zip(values);
-        let page = |((first_row, is_null), (least, greatest)): ((u64, bool), (&&[u8], &&[u8]))| {
+        let page = |(number, first_row): (usize, u64)| {
+            let is_null = bounds.is_null[number];
+            let (least, greatest) = (bounds.least[number], bounds.greatest[number]);
             let bounds = ValueBounds::new(self.physical, least, greatest);
             PageHint { first_row, is_null, bounds: bounds.filter(|_| !is_null) }
         };
-        Ok(Some(pages.map(page).collect()))
+        Ok(Some(first_rows.into_iter().enumerate().map(page).collect()))
     }
 
     /// Whether the Bloom filter has one of these hashes, or there is none that can be read within the bytes before `end`.

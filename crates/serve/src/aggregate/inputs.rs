@@ -12,6 +12,7 @@ use coload_scan::aggregate::{
 };
 use coload_store::SegmentFile;
 use coload_threads::{lock, spawn};
+use coload_transform::DictionaryPolicy;
 use coload_types::{Error, Result};
 use datafusion::error::Result as DataFusionResult;
 
@@ -94,7 +95,8 @@ pub(super) async fn aggregate_inputs(
     let work = {
         let adds = Arc::clone(&adds);
         move || {
-            let Reading { table, request, resources, held } = reading;
+            let Reading { table, request, mut resources, held } = reading;
+            resources.dictionaries = DictionaryPolicy::ForScan;
             let load = Load { request: &request, resources: &resources, hooks: &hooks };
             let told = match adds.only_counts() {
                 true => rows_told(&request),
