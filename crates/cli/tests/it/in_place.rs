@@ -422,7 +422,7 @@ fn aggregates_over_files_are_those_over_their_table() {
     let late = format!("k,v\n{}1,2.5\n", "1,2\n".repeat(700_000));
     sandbox.write("late.csv", &late);
     let sums = answer(&sandbox, "SELECT k, sum(v), count(*) FROM 'late.csv' GROUP BY k");
-    assert_eq!(sums, ["1,1400002.5,700001"]);
+    assert_eq!(sums, ["1,1400002.500,700001"]);
     // A record that is none ends it with its place.
     sandbox.write("bad.csv", late.replace("1,2.5", "1,2,3"));
     wrong(
