@@ -124,6 +124,8 @@ impl Server {
                         "--skip-test-db",
                     ])
                     .arg(format!("--datadir={}", data.display()))
+                    // A server that starts removes temporary tables, whose names are those of others that start too.
+                    .env("TMPDIR", server.folder.path())
                     .current_dir(server.folder.path()),
             ),
         };
@@ -151,6 +153,7 @@ impl Server {
             Engine::Mariadb => {
                 let mut command = as_nobody(Path::new("/usr/sbin/mariadbd"));
                 let socket = self.folder.path().join("socket");
+                command.env("TMPDIR", self.folder.path());
                 command.args(["--no-defaults", "--bind-address=127.0.0.1", "--port", &port]);
                 command.arg(format!("--datadir={}", data.display()));
                 command.arg(format!("--socket={}", socket.display()));
