@@ -1,4 +1,4 @@
-"""`bench/run sources`: the seven cases of seed 003, from a disk and from a server of S3, beside DuckDB, chDB and Polars.
+"""`bench/run sources`: the seven cases of seed 003 and lineitem, from a disk and from a server of S3, beside DuckDB, chDB and Polars.
 
 Each load runs five times; the first two are dropped, and the mean of the other three is told, as in the seed. Contenders
 take turns. The plan of workers is measured in three ways, as in the seed's chart: by hashes of names (run 1), by a list of
@@ -21,6 +21,7 @@ import uuid
 from pathlib import Path
 
 import machine
+import sources_aims
 from machine import ROOT
 from sources_fixtures import CASES, fixture
 
@@ -35,8 +36,9 @@ PLANS = {
     "coload workers, listed": ["--split-min", "1TiB"],
     "coload workers, split": [],
 }
+LITTLE_MEMORY = "coload, 512 MiB"
 RIVALS = {"DuckDB": "duckdb", "ClickHouse (chDB)": "chdb", "Polars": "polars"}
-CONTENDERS = [COLOAD, *PLANS, *RIVALS]
+CONTENDERS = [COLOAD, LITTLE_MEMORY, *PLANS, *RIVALS]
 
 # Name, whether objects are read, bits a second and milliseconds of the line.
 PLACES = {"disk": (False, None), "s3": (True, None), "s3-1gbit-20ms": (True, (1e9, 20))}
@@ -66,11 +68,11 @@ def main():
     results = []
     for case in args.cases:
         say(f"{case}: making the files, unless they are there")
-        data = fixture(args.cache, case, args.scale)
+        data = fixture(args.cache, case, args.scale, args.coload_bench)
         for place in args.places:
             with server_of(args, place, data) as where, tempfile.TemporaryDirectory(prefix="scratch-", dir=args.cache) as scratch:
                 results += measure(args, case, place, {**data, **where}, Path(scratch))
-    text = tables(args, results)
+    text = tables(args, results) + sources_aims.table(results, balance(args))
     print(text)
     (RESULTS / "sources.md").write_text(text)
     save(args, results)
@@ -80,6 +82,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     release = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
     parser.add_argument("--coload", type=Path, default=release / "coload", help="binary to measure")
+    parser.add_argument("--coload-bench", type=Path, default=release / "coload-bench", help="generator of lineitem")
     parser.add_argument("--object-server", type=Path, default=release / "object-server", help="server of S3")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the rows, 1 being those of the seed (default 1)")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each, of which the first two are dropped (default 5)")
@@ -202,8 +205,9 @@ def load(args, name, data, target):
         if done.returncode != 0:
             raise Failed((done.stderr.strip().splitlines() or ["it said nothing"])[-1][:300])
         return json.loads(done.stdout.splitlines()[-1])
-    if name == COLOAD:
-        commands = [["--threads", args.threads]]
+    if name in (COLOAD, LITTLE_MEMORY):
+        memory = ["--memory", "512MiB"] if name == LITTLE_MEMORY else []
+        commands = [["--threads", args.threads, *memory]]
     else:
         share = ["--load-id", uuid.uuid4(), "--threads", 1, *PLANS[name]]
         commands = [["--worker", f"{number + 1}/{args.threads}", *share] for number in range(args.threads)]
@@ -233,6 +237,23 @@ def coload(args, commands, data, target):
         cpu += usage.ru_utime + usage.ru_stime
         peak = max(peak, usage.ru_maxrss * 1024)
     return {"wall": time.perf_counter() - started, "cpu": cpu, "peak_bytes": peak}
+
+
+def balance(args):
+    """By case, what the plan of a load by workers says of its imbalance: listed, and hashed where there are 10,000 names."""
+    told = {}
+    for case in args.cases:
+        data = fixture(args.cache, case, args.scale, args.coload_bench)
+        pattern = f"{data['folder']}/*.{data['format']}"
+
+        def imbalance(*flags):
+            command = [args.coload, "plan", pattern, "--workers", args.threads, "--output", "json", *flags]
+            done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
+            return json.loads(done.stdout)["imbalance_percent"]
+
+        many = data["files"] >= 10_000
+        told[case] = (imbalance("--explicit-max", data["files"]), imbalance("--explicit-max", 0) if many else None)
+    return told
 
 
 def rows_of(args, store):

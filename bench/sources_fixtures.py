@@ -1,12 +1,15 @@
-"""Inputs of `bench/run sources`, made when they are wanted: the seven cases of seed 003, from a fixed seed.
+"""Inputs of `bench/run sources`, made when they are wanted: the seven cases of seed 003, from a fixed seed, and lineitem.
 
     strings   case              bytes of a text   rows of a file   files   columns       1 GB in all
               many-rows                     100        1,000,000      10         1
               large-rows              1,000,000              100      10         1
               many-columns                1,000            1,000      10       100
               one-file                    1,000        1,000,000       1         1
+              ten-files             1,000          100,000      10         1       one-file's bytes in ten
     sales     few-sales, sales       7 decimals       36,000,000 rows in 8 and in 200 files
     json      small-json             one document a file, 100,000 files
+    lineitem  lineitem               6,001,215 rows as Parquet (snappy), written by DuckDB
+              lineitem-json          its first 2,000,000 rows as lines of JSON
 
 A fixture is a folder in the cache, named by a checksum of this file and of its parameters: what made it is known, and it
 is made again only when that changes. A case at another scale has fewer rows, of the same size, in as many files.
@@ -15,7 +18,10 @@ is made again only when that changes. A case at another scale has fewer rows, of
 import hashlib
 import json
 import shutil
+import subprocess
 from pathlib import Path
+
+from rivals.rival import read_schema
 
 SEED = 20030
 # Bytes of a row group, about: rows are then as many as fit.
@@ -27,9 +33,12 @@ CASES = {
     "large-rows": {"kind": "strings", "bytes": 1_000_000, "rows": 100, "files": 10, "columns": 1},
     "many-columns": {"kind": "strings", "bytes": 1_000, "rows": 1_000, "files": 10, "columns": 100},
     "one-file": {"kind": "strings", "bytes": 1_000, "rows": 1_000_000, "files": 1, "columns": 1},
+    "ten-files": {"kind": "strings", "bytes": 1_000, "rows": 100_000, "files": 10, "columns": 1},
     "few-sales": {"kind": "sales", "rows": 36_000_000 // 8, "files": 8},
     "sales": {"kind": "sales", "rows": 36_000_000 // 200, "files": 200},
     "small-json": {"kind": "json", "rows": 1, "files": 100_000},
+    "lineitem": {"kind": "lineitem", "format": "parquet", "rows": 6_001_215, "files": 1},
+    "lineitem-json": {"kind": "lineitem", "format": "json", "rows": 2_000_000, "files": 1},
 }
 
 
@@ -46,27 +55,30 @@ def checksum(case, chosen):
     return hashlib.sha256(what).hexdigest()[:12]
 
 
-def fixture(cache, case, scale):
-    """The folder with the files of a case, made unless it is there; its pattern, rows and bytes."""
+def fixture(cache, case, scale, generator):
+    """The folder with the files of a case, made unless it is there; its rows and bytes. `generator` is coload-bench."""
     chosen = parameters(case, scale)
     folder = cache / "sources" / f"{case}-{checksum(case, chosen)}"
     if not folder.is_dir():
         making = folder.with_suffix(".making")
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(parents=True)
-        {"strings": make_strings, "sales": make_sales, "json": make_json}[chosen["kind"]](making, chosen)
+        if chosen["kind"] == "lineitem":
+            make_lineitem(making, chosen, cache, generator)
+        else:
+            {"strings": make_strings, "sales": make_sales, "json": make_json}[chosen["kind"]](making, chosen)
         making.rename(folder)
     files = sorted(folder.iterdir())
     return {
         "folder": folder,
-        "format": "json" if chosen["kind"] == "json" else "parquet",
+        "format": "json" if "json" in case else "parquet",
         "rows": chosen["rows"] * chosen["files"],
         "files": len(files),
         "bytes": sum(file.stat().st_size for file in files),
     }
 
 
-def generator(number):
+def random_of(number):
     import numpy
 
     return numpy.random.Generator(numpy.random.PCG64([SEED, number]))
@@ -89,7 +101,7 @@ def make_strings(folder, chosen):
     alphabet = numpy.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", dtype=numpy.uint8)
     size, rows = chosen["bytes"], chosen["rows"]
     for number in range(chosen["files"]):
-        random = generator(number)
+        random = random_of(number)
         columns = []
         for _ in range(chosen["columns"]):
             text = alphabet[random.integers(0, 64, size * rows, dtype=numpy.uint8)]
@@ -106,7 +118,7 @@ def make_sales(folder, chosen):
 
     rows = chosen["rows"]
     for number in range(chosen["files"]):
-        random = generator(number)
+        random = random_of(number)
         columns = []
         for column in range(len(SALES_COLUMNS)):
             cents = random.integers(0, 10 ** (4 + column), rows, dtype=numpy.int64)
@@ -119,7 +131,7 @@ def make_sales(folder, chosen):
 
 
 def make_json(folder, chosen):
-    random = generator(0)
+    random = random_of(0)
     cities = ["Aachen", "Bergen", "Chur", "Dover", "Espoo", "Fano"]
     for number in range(chosen["files"]):
         document = {
@@ -130,3 +142,15 @@ def make_json(folder, chosen):
             "note": "x" * int(random.integers(0, 60)),
         }
         (folder / f"{number:06}.json").write_text(json.dumps(document) + "\n")
+
+
+def make_lineitem(folder, chosen, cache, generator):
+    """The first rows of TPC-H's lineitem in another format, as DuckDB writes it."""
+    import duckdb
+
+    command = [generator, "generate", "lineitem", "--scale", "1", "--cache", cache]
+    text = Path(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout.strip())
+    columns = ", ".join(f"'{column.name}': '{column.type}'" for column in read_schema(text.with_suffix(".sql")).columns)
+    rows = f"SELECT * FROM read_csv('{text}', delim = '|', header = false, columns = {{{columns}}}) LIMIT {chosen['rows']}"
+    form = "FORMAT parquet, COMPRESSION snappy" if chosen["format"] == "parquet" else "FORMAT json"
+    duckdb.execute(f"COPY ({rows}) TO '{folder}/lineitem.{chosen['format']}' ({form})")

@@ -104,6 +104,7 @@ impl ExternalInputs for InPlace {
         let request = PlanRequest {
             schema: schema.map_err(|error| wrong(&error))?,
             dialect,
+            beside: options.dialect.mapping.iter().flat_map(|given| given.tables.clone()).collect(),
             joined: if options.union_by_name { Joined::ByName } else { Joined::ByPosition },
             partitions: match options.partitions {
                 true => Partitions::AreColumns,

@@ -1,9 +1,10 @@
 //! From what a user asks to the request of a load: the first bytes of the first input decide what was
 //! not given.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use coload_ddl::{Key, KeyKind, Schema};
+use coload_ddl::{Key, KeyKind, Schema, create_table_sql};
 use coload_input::{SheetChoice, sample_input};
 use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, sample_end};
 #[cfg(feature = "sql")]
@@ -14,13 +15,14 @@ use coload_source::{
 };
 use coload_store::{LoadMode, Store};
 use coload_types::{Column, Error, Result};
-use coload_wire::ColumnFrom;
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
+use coload_wire::{ColumnFrom, FieldMap};
 
 use crate::conflict_rule::ConflictRule;
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
+use crate::json_mapping::TableMapping;
 use crate::mapping::{Mapping, map_columns};
 use crate::origin::Origin;
 use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
@@ -53,6 +55,8 @@ pub struct PlanRequest {
     pub dialect: GivenDialect,
     /// Columns by name; by position if `None`.
     pub mapping: Option<Mapping>,
+    /// Tables that the same records of JSON are loaded into beside.
+    pub beside: Vec<TableMapping>,
     /// How the inputs belong together.
     pub joined: Joined,
     /// Columns that are not read from the input.
@@ -110,6 +114,7 @@ impl PlanRequest {
             key: None,
             dialect: GivenDialect::default(),
             mapping: None,
+            beside: Vec::new(),
             joined: Joined::ByPosition,
             set: Vec::new(),
             partitions: Partitions::AreFolders,
@@ -186,10 +191,66 @@ pub fn sniff_input(
 /// Plans a load into `store`, or into one that is not there yet; `None` when all inputs are empty, and
 /// nothing else tells the columns.
 pub(crate) fn plan(store: Option<&Store>, request: &PlanRequest) -> Result<Option<LoadPlan>> {
-    plan_with(request, |table| {
+    let known = |table: &str| {
         let Some(store) = store else { return Ok(None) };
         Ok(store.snapshot()?.table(table).map(|t| t.schema.clone()))
-    })
+    };
+    let (main, beside) = of_tables(request)?;
+    let Some(mut plan) = plan_with(&main, known)? else { return Ok(None) };
+    for request in beside {
+        if request.table.as_ref().is_some_and(|table| *table == plan.request.table) {
+            return Err(Error::Invalid(format!(
+                "--mapping: table {} is there twice: --table gives the first another name",
+                plan.request.table
+            )));
+        }
+        let Some(beside) = plan_with(&request, known)? else { continue };
+        if beside.schema_from == SchemaOrigin::Inferred {
+            let columns = create_table_sql(&beside.request.table, &beside.request.schema);
+            plan.evidence.push(format!(
+                "beside, {}",
+                columns.split_whitespace().collect::<Vec<_>>().join(" ")
+            ));
+        }
+        plan.request.beside.push(beside.request);
+    }
+    Ok(Some(plan))
+}
+
+/// The request for the first table, and those for the tables beside it.
+fn of_tables(request: &PlanRequest) -> Result<(Cow<'_, PlanRequest>, Vec<PlanRequest>)> {
+    if request.beside.is_empty() {
+        return Ok((Cow::Borrowed(request), Vec::new()));
+    }
+    let of_one_table = [
+        ("--where", request.filter.is_some()),
+        ("--select", request.select.is_some()),
+        ("--on-conflict", request.on_conflict != ConflictRule::Error),
+        ("--delete-where", request.delete_where.is_some()),
+        ("--map", request.mapping.is_some()),
+    ];
+    if let Some((flag, _)) = of_one_table.iter().find(|(_, is_given)| *is_given) {
+        return Err(Error::Invalid(format!(
+            "{flag} is for loads of one table, and --mapping has several: load each by itself, with its part of the mapping"
+        )));
+    }
+    let inputs = request.origin.inputs(&request.places, &request.sheets)?;
+    if let Some(once) = inputs.read_once() {
+        return Err(Error::Invalid(format!(
+            "{}: can be read only once, and each table of --mapping reads it (load a file)",
+            once.name
+        )));
+    }
+    let main = PlanRequest { origin: Origin::Found(inputs), beside: Vec::new(), ..request.clone() };
+    let beside = request.beside.iter().map(|of| PlanRequest {
+        table: Some(of.table.clone()),
+        schema: None,
+        key: None,
+        dialect: of.dialect(&main.dialect),
+        ..main.clone()
+    });
+    let beside = beside.collect();
+    Ok((Cow::Owned(main), beside))
 }
 
 /// Plans a load into a table that lies elsewhere; `known` tells its columns, if there is one. `None` when
@@ -201,6 +262,12 @@ pub fn plan_with(
     request: &PlanRequest,
     known: impl FnOnce(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
+    if let Some(TableMapping { table, .. }) = request.beside.first() {
+        return Err(Error::Invalid(format!(
+            "--mapping has table {table} beside the first: several tables are loaded together into a store of this machine; load \
+             each by itself elsewhere, with its part of the mapping"
+        )));
+    }
     let inputs = request.origin.inputs(&request.places, &request.sheets)?;
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
@@ -274,7 +341,7 @@ pub fn plan_with(
     // Fields that have names of their own wherever they stand.
     let has_own_names = form != InputForm::Text || sniffed.dialect.json.is_some();
     let fields = match (&request.mapping, request.joined) {
-        (None, _) if has_own_names => None,
+        (None, _) if has_own_names => without_other_tables(&sniffed),
         (Some(mapping), _) if has_own_names => map_columns(name, mapping, to_read, &mut sniffed)?,
         (mapping, Joined::ByName) => {
             let first = (name, &sample[..], end);
@@ -320,6 +387,13 @@ pub fn plan_with(
     let delete_where = request.delete_where.as_deref();
     load.delete_where = delete_where.map(|text| deletes(text, &load)).transpose()?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
+}
+
+/// The fields of the columns, where there are more, which are columns of other tables.
+fn without_other_tables(sniffed: &Sniffed) -> Option<FieldMap> {
+    let count = sniffed.dialect.json.as_ref()?.keys.paths().len();
+    let columns = sniffed.schema.len();
+    (count > columns).then(|| FieldMap { count, of_column: (0..columns).collect() })
 }
 
 /// Reads COLUMN=VALUE of records that delete.

@@ -65,6 +65,10 @@ pub fn text(report: &LoadReport) -> String {
         true => rejects_list(&report.rejects),
         false => kinds_list(&report.reject_kinds),
     });
+    for beside in &report.beside {
+        out.push('\n');
+        out.push_str(&text(beside));
+    }
     out
 }
 

@@ -70,6 +70,9 @@ const REJECTS_SHARE: usize = 24;
 const INPUT_BYTES: usize = OPEN_FILE_BYTES + COUNTED_BYTES;
 /// Share of the memory from which on that of inputs counts: a load of few has the sizes that its memory gives.
 const INPUTS_SHARE: usize = 64;
+/// Bytes of a row that is put in order, besides a column of it as it was and as it will be, which has at most the bytes of its text: its
+/// key three times while it is sorted, its number, where its text stands.
+const SORTED_ROW_BYTES: usize = 64;
 /// Smallest chunk that a small memory leads to.
 const CHUNK_BYTES_LEAST: usize = 64 << 10;
 
@@ -84,6 +87,8 @@ pub struct Grain {
     pub dictionary_bytes: usize,
     /// Bytes that wait for the merge of a segment.
     pub segment_bytes: usize,
+    /// Rows of a segment of a table with a key: they are put in order at once.
+    pub sorted_rows: u64,
     /// Workers that parse at once.
     pub parsers: usize,
     /// Columns of a partition that have symbols of their own while it is parsed. Others keep their text until
@@ -155,6 +160,7 @@ impl Grain {
             chunk_bytes,
             fragments_per_partition: resources.fragments_per_partition.min(fragments).max(1),
             dictionary_bytes,
+            sorted_rows: (memory / (SORTED_ROW_BYTES + 2 * record.text_bytes)).max(1) as u64,
             segment_bytes: if sorted.is_some() { 0 } else { given / SEGMENT_SHARE },
             encoders: encoders(memory),
             record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),

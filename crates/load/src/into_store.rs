@@ -6,17 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coload_page::ColumnIndex;
-use coload_space::SpaceSpec;
 use coload_store::{
-    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, OnConflict, OrderedSegment, ReadyLoad,
-    SegmentEntry, SegmentSummary, Shown, SortSpaces, Sorting, Store, merge_small_within,
+    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, MergeReport, OnConflict, OrderedSegment,
+    ReadyLoad, SegmentEntry, SegmentSummary, Shown, SortSpaces, Sorting, Store, merge_small_within,
 };
-use coload_threads::{Started, Step, epoch_us};
+use coload_threads::{Started, Step, StepClock, epoch_us};
 use coload_types::{Error, Result};
 
+use crate::account::Account;
 use crate::grain::Grain;
 use crate::hooks::Hooks;
-use crate::legs::{AllLegs, run_legs};
+use crate::legs::{AllLegs, ReadInputs, run_legs};
 use crate::load::{Destination, Load};
 use crate::pipeline::{Loaded, Stop};
 use crate::reject_table::request_of_rejects;
@@ -35,10 +35,20 @@ impl Destination for Store {
         true
     }
 
+    fn takes_several_tables(&self) -> bool {
+        true
+    }
+
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let started = Started::now();
         let request = with_rules_of_table(self, load.request)?;
         if let Some(share) = &load.request.share {
+            if let Some(beside) = load.request.beside.first() {
+                return Err(Error::Invalid(format!(
+                    "shares are of one table, and table {} is loaded beside: load it by itself",
+                    beside.table
+                )));
+            }
             return take_share(self, load.with_request(&request), share, &started);
         }
         let pass = |request: &LoadRequest, pass| {
@@ -170,10 +180,7 @@ fn sorting(dir: &LoadDir, load: Load<'_>) -> Result<Sorting> {
     let (sort, runs) = (sort_space.as_ref(), run_space.as_ref());
     let spaces = SortSpaces::open(sort, runs, *memory as u64, &dir.scratch_path(""))?;
     // A small sort buffer makes small runs, not small segments.
-    let segment_bytes = match sort.and_then(SpaceSpec::size) {
-        Some(_) => Grain::of(load.request, &load.resources.without_sort_space()).segment_bytes,
-        None => 0,
-    };
+    let segment_bytes = Grain::of(load.request, &load.resources.without_sort_space()).segment_bytes;
     Ok(Sorting { spaces, threads: *threads, segment_bytes: segment_bytes as u64 })
 }
 
@@ -237,42 +244,116 @@ fn load_once(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<LoadReport, Stop> {
-    let Written { dir, record, whole, entries, sorted } = write_once(store, load, started, pass)?;
-    let AllLegs { loaded, segments, clock, request, widened, inputs } = whole;
-    let Loaded { partitions, mut account, distinct, .. } = loaded;
-    let (id, bytes_stored) = (dir.id(), entries.iter().map(|entry| entry.bytes).sum());
-    let ready = clock.time(Step::Write, || dir.ready(entries, record))?;
+    let unpublished = Unpublished::write(store, load, started, pass)?;
+    let beside = load.request.beside.iter().map(|beside| write_beside(store, load, beside));
+    let beside = beside.collect::<Result<Vec<_>>>()?;
+    let Unpublished { ready, mut account, clock, request, mut report, inputs } = unpublished;
     let load_of = load.with_request(&request);
+    let (of_others, others): (Vec<_>, Vec<_>) =
+        beside.into_iter().map(|(report, account, ready)| ((report, account), ready)).unzip();
+    let readies = (ready, others);
     let Shown { version, keys } =
-        publish_settled(store, load_of, ready, inputs.as_deref(), (&mut account, &clock))?;
-    let reject_kinds = account.take_kinds();
-    let output = account.take_output();
-    let (files, rejects) = account.into_files();
-    if let Some(output) = output {
-        output.commit().map_err(|error| published_without_rejects(version, &error))?;
+        publish_settled(store, load_of, readies, inputs.as_deref(), (&mut account, &clock))?;
+    report.keys = keys;
+    for (other, account) in of_others {
+        report.beside.push(published(store, (other, version), account, load)?);
     }
-    let mut report = LoadReport {
-        id: Some(id),
-        files,
-        columns: report_columns(&request, &segments, &distinct),
-        partitions,
-        bytes_stored,
-        rejects,
-        reject_kinds,
-        widened,
-        keys,
-        sorted,
-        ..LoadReport::new(request.table.clone())
-    };
-    report.set_steps(&clock);
-    report.set_costs(started);
-    // The rows are published: whatever becomes of the merges, the load has not failed.
-    let merged = merge_small_within(store, &request.table, load.resources.memory);
+    let mut report = published(store, (report, version), account, load)?;
     if let Some(table) = &request.rejects_table {
         let _ = merge_small_within(store, table, load.resources.memory);
     }
-    let merge = Merged::Here(merged);
-    report.published = Some(Published { version, segments: segments.len() as u64, merge });
+    report.set_steps(&clock);
+    report.set_costs(started);
+    Ok(report)
+}
+
+/// A load that is written, and ready to become visible.
+struct Unpublished<'a> {
+    ready: ReadyLoad,
+    account: Account,
+    clock: StepClock,
+    /// With the last types.
+    request: Cow<'a, LoadRequest>,
+    /// But for what the account tells, and the version.
+    report: LoadReport,
+    inputs: Option<Box<dyn ReadInputs>>,
+}
+
+impl<'a> Unpublished<'a> {
+    fn write(
+        store: &Store,
+        load: Load<'a>,
+        started: &Started,
+        pass: usize,
+    ) -> std::result::Result<Self, Stop> {
+        let Written { dir, record, whole, entries, sorted } =
+            write_once(store, load, started, pass)?;
+        let AllLegs { loaded, segments, clock, request, widened, inputs } = whole;
+        let Loaded { partitions, account, distinct, .. } = loaded;
+        let (id, bytes_stored) = (dir.id(), entries.iter().map(|entry| entry.bytes).sum());
+        let ready = clock.time(Step::Write, || dir.ready(entries, record))?;
+        let published = Published {
+            version: 0,
+            segments: segments.len() as u64,
+            merge: Merged::Here(Ok(MergeReport::default())),
+        };
+        let report = LoadReport {
+            id: Some(id),
+            columns: report_columns(&request, &segments, &distinct),
+            partitions,
+            bytes_stored,
+            widened,
+            sorted,
+            published: Some(published),
+            ..LoadReport::new(request.table.clone())
+        };
+        Ok(Unpublished { ready, account, clock, request, report, inputs })
+    }
+}
+
+/// Writes a load that becomes visible with another one.
+fn write_beside(
+    store: &Store,
+    load: Load<'_>,
+    request: &LoadRequest,
+) -> Result<(LoadReport, Account, ReadyLoad)> {
+    let started = Started::now();
+    let hooks = load.hooks.of_part();
+    let load = Load { request, hooks: &hooks, ..load };
+    load.check()?;
+    let request = with_rules_of_table(store, request)?;
+    let ((report, account, ready), mut widened) = with_wider_types(&request, |request, pass| {
+        let load = load.with_request(request);
+        let Unpublished { ready, account, clock, mut report, .. } =
+            Unpublished::write(store, load, &started, pass)?;
+        report.set_steps(&clock);
+        report.set_costs(&started);
+        Ok((report, account, ready))
+    })?;
+    let mut report = report;
+    widened.append(&mut report.widened);
+    report.widened = widened;
+    Ok((report, account, ready))
+}
+
+/// The report of a load that everybody sees in a version.
+fn published(
+    store: &Store,
+    (mut report, version): (LoadReport, u64),
+    mut account: Account,
+    load: Load<'_>,
+) -> Result<LoadReport> {
+    report.reject_kinds = account.take_kinds();
+    let output = account.take_output();
+    (report.files, report.rejects) = account.into_files();
+    if let Some(output) = output {
+        output.commit().map_err(|error| published_without_rejects(version, &error))?;
+    }
+    // The rows are published: whatever becomes of the merges, the load has not failed.
+    let merged = merge_small_within(store, &report.table, load.resources.memory);
+    if let Some(published) = &mut report.published {
+        (published.version, published.merge) = (version, Merged::Here(merged));
+    }
     Ok(report)
 }
 

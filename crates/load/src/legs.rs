@@ -125,8 +125,8 @@ pub fn way_of(request: &LoadRequest, stays: bool, pass: usize) -> Way {
 
 /// Segments of a load, in a folder or nowhere, from a number on.
 pub fn segments_of<'a>(load: Load<'_>, dir: Option<&'a LoadDir>, first: u32) -> Segments<'a> {
-    let segment_bytes = Grain::of(load.request, load.resources).segment_bytes;
-    Segments::new(dir, first, &load.request.schema, segment_bytes)
+    let grain = Grain::of(load.request, load.resources);
+    Segments::new(dir, first, &load.request.schema, &grain)
 }
 
 /// Whether the rows so far are those that wider types give: no filter, expression or rule looked at a column

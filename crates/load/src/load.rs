@@ -1,6 +1,6 @@
 //! A load: what is asked for, what it may use, who is told, and where it goes.
 
-use coload_types::Result;
+use coload_types::{Error, Result};
 
 use crate::hooks::Hooks;
 use crate::report::LoadReport;
@@ -24,6 +24,12 @@ pub fn load(
     if !into.sorts() {
         resources.refuse_spaces("rows are not sorted on their way there")?;
     }
+    if !request.beside.is_empty() && !into.takes_several_tables() {
+        return Err(Error::Invalid(
+            "a load of several tables goes into a store of this machine: load each by itself, with its part of the mapping"
+                .to_owned(),
+        ));
+    }
     into.take(load)
 }
 
@@ -37,6 +43,11 @@ pub trait Destination {
 
     /// Whether it puts rows in the order of the table's key.
     fn sorts(&self) -> bool {
+        false
+    }
+
+    /// Whether the loads beside it become visible with the load, and not before.
+    fn takes_several_tables(&self) -> bool {
         false
     }
 }

@@ -163,6 +163,8 @@ pub struct LoadReport {
     pub placement: Option<PlacementReport>,
     /// For a dry run: what it says of all of the inputs.
     pub dry_run: Option<DryRun>,
+    /// For a load of several tables: what became of the others, with the steps and costs of each.
+    pub beside: Vec<LoadReport>,
     /// For a server that had loaded this before: nothing was loaded now.
     pub earlier: Option<Earlier>,
     /// For a share of a load of several workers: what became of all of them.
@@ -242,6 +244,7 @@ impl LoadReport {
             network: None,
             placement: None,
             dry_run: None,
+            beside: Vec::new(),
             earlier: None,
             shares: None,
         }

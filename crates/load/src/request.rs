@@ -91,6 +91,8 @@ pub struct LoadRequest {
     pub protected: Vec<(PathBuf, &'static str)>,
     /// Table that gets what the file gets, in the version that shows the rows.
     pub rejects_table: Option<String>,
+    /// Loads of the same inputs into other tables, which become visible in the version that shows this one.
+    pub beside: Vec<LoadRequest>,
     /// Which share of a load of several workers it is, and which parts of its inputs are read.
     pub share: Option<Arc<Share>>,
 }
@@ -142,6 +144,7 @@ impl LoadRequest {
             rejects_file: None,
             protected: Vec::new(),
             rejects_table: None,
+            beside: Vec::new(),
             share: None,
         }
     }

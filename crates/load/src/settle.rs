@@ -22,14 +22,15 @@ use crate::target::Rejecting;
 /// How often others may change the table while the records of a load are told.
 const ATTEMPTS_MAX: usize = 20;
 
-/// Publishes a load of the last types, and the rejects that go into a table with it; `account` is that of its rows then.
+/// Publishes a load of the last types, with it those beside it and the rejects that go into a table; `account` is that of its
+/// rows then.
 ///
 /// # Errors
 /// Those of [`ReadyLoad::publish_settled`]; `Input` with the place of the first record that is over the limit of rejects.
 pub fn publish_settled(
     store: &Store,
     load: Load<'_>,
-    mut ready: ReadyLoad,
+    (mut ready, mut beside): (ReadyLoad, Vec<ReadyLoad>),
     inputs: Option<&dyn ReadInputs>,
     (account, clock): (&mut Account, &StepClock),
 ) -> Result<Shown> {
@@ -53,14 +54,20 @@ pub fn publish_settled(
         if let Some(confirm) = load.hooks.confirm.as_ref().filter(|_| attempt == 0) {
             confirm()?;
         }
-        match clock.time(Step::Write, || ready.publish_settled(rejected))? {
+        let loads_beside = beside.len();
+        let others = beside.into_iter().chain(rejected);
+        match clock.time(Step::Write, || ready.publish_settled(others))? {
             Settled::Shown(shown) => {
                 if let Some(again) = again {
                     *account = again;
                 }
                 return Ok(shown);
             }
-            Settled::Moved(moved, _) => ready = *moved,
+            Settled::Moved(moved, mut others) => {
+                // The rejects are others now.
+                others.truncate(loads_beside);
+                (ready, beside) = (*moved, others);
+            }
         }
     }
     Err(Error::Unavailable(format!(

@@ -50,6 +50,8 @@ pub struct JsonMapping {
     pub unnest: Option<Vec<String>>,
     /// The columns, in their order.
     pub columns: Vec<MappedColumn>,
+    /// Paths of values that may be there and are columns of other tables.
+    pub elsewhere: Vec<Vec<String>>,
 }
 
 /// A column and where its values are.

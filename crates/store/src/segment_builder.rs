@@ -184,6 +184,11 @@ impl OpenSegment {
         self.waiting_bytes
     }
 
+    /// Rows so far.
+    pub fn rows(&self) -> u64 {
+        self.page_rows.iter().map(|rows| u64::from(*rows)).sum()
+    }
+
     /// Takes no more partitions.
     pub fn close(self) -> ClosedSegment {
         let width = self.columns.len();

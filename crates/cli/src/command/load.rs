@@ -199,8 +199,13 @@ fn dry_run(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Opti
         ));
     }
     let prepared = prepare(call, &mut plan, &table)?;
-    let request = Whole::new(call.args, found, plan.request)?.dry()?;
-    let run = prepared.run(|resources, hooks| Coload::dry_run(into, &request, resources, hooks))?;
+    let mut request = Whole::new(call.args, found, plan.request)?.dry()?;
+    let beside = std::mem::take(&mut request.beside);
+    let run = prepared.run(|resources, hooks| {
+        let run = |request| Coload::dry_run(into, request, resources, hooks);
+        let beside = beside.iter().map(run).collect::<Result<_>>()?;
+        Ok(LoadReport { beside, ..run(&request)? })
+    })?;
     Ok(Some((run, request.dialect_of_text().cloned())))
 }
 
@@ -214,10 +219,20 @@ fn load_into(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Op
     let table = plan.request.table.clone();
     let prepared = prepare(call, &mut plan, &format!("table {table}"))?;
     let mut request = plan.request;
+    if let (Some(RejectsTo::Table(_)), Some(beside)) = (&call.args.rejects, request.beside.first())
+    {
+        return Err(Failure::Usage(Error::Invalid(format!(
+            "--rejects table: takes the rejects of one table, and table {} is loaded beside: give a file, from whose name that of each \
+             table is made",
+            beside.table
+        ))));
+    }
     let rejects = Rejects::prepare(call.args.rejects.as_ref(), store.store(), &table)?;
     request.rejects_file = rejects.file.clone();
     request.rejects_table = rejects.table.map(str::to_owned);
-    request.protected.push((store.store().path().to_owned(), "the store"));
+    let protected = (store.store().path().to_owned(), "the store");
+    request.beside.iter_mut().for_each(|beside| beside.protected.push(protected.clone()));
+    request.protected.push(protected);
     let dialect = request.dialect_of_text().cloned();
     let whole = Whole::new(call.args, found, request)?;
     let report = prepared.run(|resources, hooks| whole.load(resources, hooks, store.store()))?;
@@ -272,6 +287,7 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
         key: key(args),
         dialect: given_dialect(&args.dialect),
         mapping: mapping(args)?,
+        beside: args.dialect.mapping.iter().flat_map(|mapping| mapping.tables.clone()).collect(),
         joined: if args.union_by_name { Joined::ByName } else { Joined::ByPosition },
         set: args.set.clone(),
         partitions: match args.partitions {
@@ -359,8 +375,15 @@ fn mode(args: &ModeArgs) -> LoadMode {
     }
 }
 
-/// Sets what flags say of what is loaded besides the rows.
+/// Sets what flags say of what is loaded besides the rows. Rejects of a table beside the first go to a file of their own.
 fn set_request(request: &mut LoadRequest, args: &LoadArgs) {
+    for beside in &mut request.beside {
+        set_request(beside, args);
+        if let Some(file) = &mut beside.rejects_file {
+            // A name of a table may have what parts folders.
+            file.as_mut_os_string().push(format!(".{}", beside.table.replace('/', "_")));
+        }
+    }
     request.max_rejects = args.max_rejects;
     if let Some(RejectsTo::File(path)) = &args.rejects {
         request.rejects_file = Some(path.clone());

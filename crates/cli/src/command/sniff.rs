@@ -21,6 +21,8 @@ struct Found {
     is_sheet: bool,
     /// Name of a table that is made of it.
     table: String,
+    /// The tables beside that a mapping has.
+    beside: Vec<(String, Sniffed)>,
 }
 
 /// Prints what was found out about a file, and why.
@@ -50,6 +52,7 @@ fn find(args: &SniffArgs) -> Done<Found> {
     check_given(&args.dialect)?;
     let given = given_dialect(&args.dialect);
     let options = ReadOptions { query: args.query.clone(), connections: Some(1) };
+    let mut beside = Vec::new();
     let (sniffed, form, input) = if is_database_url(&args.input) {
         let rows = DatabaseRows::open(&args.input, &options)?;
         let (sniffed, form) = coload::sniff_rows(&rows, &given)?;
@@ -66,11 +69,16 @@ fn find(args: &SniffArgs) -> Done<Found> {
             &args.sheets.choice(),
         )?;
         let (sniffed, form) = coload::sniff_input(&inputs, &given, args.sample)?;
+        for table in args.dialect.mapping.iter().flat_map(|mapping| &mapping.tables) {
+            let given = table.dialect(&given);
+            let (sniffed, _) = coload::sniff_input(&inputs, &given, args.sample)?;
+            beside.push((table.table.clone(), sniffed));
+        }
         (sniffed, form, inputs.first())
     };
     let is_sheet = input.as_ref().is_some_and(|input| input.is_sheet());
     let table = input.map_or_else(|| "t".to_owned(), |input| input.table_name());
-    Ok(Found { sniffed, form, is_sheet, table })
+    Ok(Found { sniffed, form, is_sheet, table, beside })
 }
 
 fn text(args: &SniffArgs, found: &Found) -> String {
@@ -81,13 +89,16 @@ fn text(args: &SniffArgs, found: &Found) -> String {
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "\n{}", create_table_sql(table, &sniffed.schema));
+    for (table, sniffed) in &found.beside {
+        let _ = writeln!(out, "\n{}", create_table_sql(table, &sniffed.schema));
+    }
     let _ = writeln!(out, "\n{}", load_command(args, found));
     out
 }
 
 /// The mapping that the load would use.
 fn mapping(args: &SniffArgs, found: &Found) -> Done<String> {
-    let Some(mapping) = mapping_json(&found.sniffed) else {
+    let Some(mapping) = all_mappings(found) else {
         return Err(Failure::Usage(Error::Invalid(format!(
             "--output mapping: {} is not JSON, whose values have paths",
             args.input
@@ -98,6 +109,21 @@ fn mapping(args: &SniffArgs, found: &Found) -> Done<String> {
     Ok(text)
 }
 
+/// The mapping of what was found, with those of the tables beside.
+fn all_mappings(found: &Found) -> Option<Value> {
+    let mut mapping = mapping_json(&found.sniffed)?;
+    let beside = found.beside.iter().filter_map(|(table, sniffed)| {
+        let mut mapping = mapping_json(sniffed)?;
+        mapping["table"] = json!(table);
+        Some(mapping)
+    });
+    let beside: Vec<Value> = beside.collect();
+    if !beside.is_empty() {
+        mapping["tables"] = json!(beside);
+    }
+    Some(mapping)
+}
+
 fn sql(args: &SniffArgs, found: &Found) -> String {
     let Found { sniffed, table, .. } = found;
     let mut out = String::new();
@@ -105,7 +131,10 @@ fn sql(args: &SniffArgs, found: &Found) -> String {
         let _ = writeln!(out, "-- {}", on_one_line(line));
     }
     let _ = writeln!(out, "-- {}", on_one_line(&load_command(args, found)));
-    let _ = writeln!(out, "{};", create_table_sql(table, &sniffed.schema).trim_end_matches(';'));
+    let beside = found.beside.iter().map(|(table, sniffed)| (table, &sniffed.schema));
+    for (table, schema) in std::iter::once((table, &sniffed.schema)).chain(beside) {
+        let _ = writeln!(out, "{};", create_table_sql(table, schema).trim_end_matches(';'));
+    }
     out
 }
 
@@ -147,7 +176,7 @@ fn all_flags(args: &SniffArgs, found: &Found) -> String {
 }
 
 fn json_text(args: &SniffArgs, found: &Found) -> String {
-    let Found { sniffed, form, is_sheet, table } = found;
+    let Found { sniffed, form, is_sheet, table, beside: _ } = found;
     let columns: Vec<Value> = sniffed
         .schema
         .columns()
@@ -170,7 +199,7 @@ fn json_text(args: &SniffArgs, found: &Found) -> String {
         "columns": columns,
         "create_table": create_table_sql(table, &sniffed.schema),
         "evidence": sniffed.evidence,
-        "mapping": mapping_json(sniffed),
+        "mapping": all_mappings(found),
     });
     let mut text = serde_json::to_string_pretty(&json).unwrap_or_default();
     text.push('\n');

@@ -19,6 +19,19 @@ use crate::given::flags;
 
 /// The report of a load, as JSON.
 pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport<'a> {
+    let mut json = json_but_files(report, dialect);
+    if !report.beside.is_empty() {
+        let of_table = |beside: &LoadReport| {
+            let mut json = json_but_files(beside, dialect);
+            json["files"] = beside.files.iter().map(|file| file_json(&file)).collect();
+            json
+        };
+        json["beside"] = report.beside.iter().map(of_table).collect();
+    }
+    JsonReport::new(json, &report.files)
+}
+
+fn json_but_files(report: &LoadReport, dialect: Option<&Dialect>) -> Value {
     let seconds = report.wall.as_secs_f64();
     let mut json = json!({
         "table": report.table,
@@ -82,7 +95,7 @@ pub fn json<'a>(report: &'a LoadReport, dialect: Option<&Dialect>) -> JsonReport
     {
         json["directory"] = table;
     }
-    JsonReport::new(json, &report.files)
+    json
 }
 
 /// What a dry run says of all of the inputs.

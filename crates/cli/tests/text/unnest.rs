@@ -194,3 +194,102 @@ fn a_null_of_json_is_never_an_empty_text() {
     let rows = exported(&sandbox, "rows");
     assert!(rows.contains("\n700,,\"x\"\n") && rows.contains("\n800,\"a\",\n"), "{rows}");
 }
+
+const TABLES: &str = r#"{"columns": [{"path": "id", "type": "BIGINT NOT NULL"}, {"path": "who.name", "column": "who"}],
+ "tables": [
+  {"table": "items", "unnest": "items", "columns": [{"path": "id", "column": "order_id"}, {"path": "items.sku", "column": "sku"},
+     {"path": "items.n", "column": "n", "type": "DECIMAL(9,2)"}, {"path": "items.at.day", "column": "day"}]},
+  {"table": "tags", "unnest": "tags", "columns": [{"path": "id"}, {"path": "tags", "column": "tag"}]}]}"#;
+
+#[test]
+fn a_list_to_a_table_each_in_one_version() {
+    let sandbox = Sandbox::new();
+    sandbox.write("orders.jsonl", ORDERS);
+    sandbox.write("tables.json", TABLES);
+    let load = ["load", "orders.jsonl", "--into", "store", "--mapping", "tables.json"];
+    let dry = sandbox.run(&[&load[..], &["--dry-run"]].concat()).ok().out;
+    for told in
+        ["3 rows would go into table orders", "4 rows would go into table items", "3 rows would"]
+    {
+        assert!(dry.contains(told), "{dry}");
+    }
+    let run = sandbox.run(&load).ok();
+    for told in ["loaded 3 rows into orders", "loaded 4 rows into items", "loaded 3 rows into tags"]
+    {
+        assert!(run.out.contains(told), "{}", run.out);
+    }
+    // One version shows all of them.
+    assert_eq!(run.out.matches("version 1,").count(), 3, "{}", run.out);
+    assert_eq!(exported(&sandbox, "orders"), "id,\"who\"\n1,\"Ann\"\n2,\"Bob\"\n3,\n");
+    assert_eq!(
+        exported(&sandbox, "items"),
+        "order_id,\"sku\",n,day\n1,\"a\",2.00,\n1,\"b\",1.50,\n3,\"c\",7.00,2026-01-31\n3,,,\n"
+    );
+    assert_eq!(exported(&sandbox, "tags"), "id,\"tag\"\n1,\"x\"\n3,\"y\"\n3,\"z\"\n");
+    // What is printed is taken back, and rows are added to tables that are there.
+    let sniff = ["sniff", "orders.jsonl", "--mapping", "tables.json", "--output", "mapping"];
+    let sniffed = sandbox.run(&sniff).ok().out;
+    sandbox.write("again.json", &sniffed);
+    let again =
+        ["load", "orders.jsonl", "--into", "store", "--mapping", "again.json", "--report", "json"];
+    let report = sandbox.run(&again).ok().out;
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["rows"], &report["version"]), (&3.into(), &2.into()));
+    let rows: Vec<_> = report["beside"].as_array().unwrap().iter().map(|t| &t["rows"]).collect();
+    assert_eq!(rows, [4, 3]);
+    assert_eq!(exported(&sandbox, "tags").lines().count(), 7);
+}
+
+#[test]
+fn tables_of_a_mapping_are_loaded_all_or_none() {
+    let sandbox = Sandbox::new();
+    // An item, a key of nobody, a tag of another type behind the sample.
+    let many: String =
+        (10..3000).map(|id| format!("{{\"id\": {id}, \"tags\": [1, 2]}}\n")).collect();
+    let bad =
+        "{\"id\": 4, \"items\": [{\"sku\": \"d\", \"n\": \"no\"}]}\n{\"id\": 5, \"odd\": 1}\n";
+    sandbox.write("orders.jsonl", format!("{many}{bad}{{\"id\": 6, \"tags\": [\"t\"]}}\n"));
+    sandbox.write("tables.json", TABLES);
+    let load = [
+        "load",
+        "orders.jsonl",
+        "--into",
+        "store",
+        "--mapping",
+        "tables.json",
+        "--sample",
+        "4KiB",
+        "--chunk-size",
+        "4KiB",
+    ];
+    sandbox.run(&load).fails(1, &["odd"]);
+    assert!(
+        !sandbox.run(&["sql", "--store", "store", "-c", "SHOW TABLES"]).ok().out.contains("tags")
+    );
+    // Each table has its rejects, in files of its own.
+    let rejects = ["--max-rejects", "2", "--rejects", "bad.csv"];
+    let run = sandbox.run(&[&load[..], &rejects].concat()).ok();
+    assert!(run.out.contains("loaded 2,992 rows into orders"), "{}", run.out);
+    let lines =
+        |name: &str| std::fs::read_to_string(sandbox.path(name)).unwrap().lines().count() - 1;
+    assert_eq!([lines("bad.csv"), lines("bad.csv.items"), lines("bad.csv.tags")], [1, 2, 1]);
+    let tags = exported(&sandbox, "tags");
+    assert_eq!((tags.lines().count(), tags.lines().last()), (1 + 2990 * 2 + 1, Some("6,\"t\"")));
+    // What they cannot go with is said.
+    let share = ["--worker", "1/2", "--load-id", "00000000000000000000000000000001"];
+    for (flags, status, told) in [
+        (&["--where", "id > 1"][..], 1, "--where is for loads of one table"),
+        (&["--rejects", "table:bad"], 2, "--rejects table:"),
+        (&["--table", "tags"], 1, "table tags is there twice"),
+        (&share, 1, "shares are of one table"),
+    ] {
+        sandbox.run(&[&load[..], flags].concat()).fails(status, &[told]);
+    }
+    let load = ["load", "orders.jsonl", "--into", "parquet:folder", "--mapping", "tables.json"];
+    sandbox.run(&load).fails(1, &["several tables are loaded together into a store"]);
+    let sql = format!(
+        "SELECT * FROM read_json('orders.jsonl', mapping => '{}')",
+        TABLES.replace('\n', " ")
+    );
+    sandbox.run(&["sql", "-c", &sql]).fails(1, &["several tables"]);
+}

@@ -16,6 +16,8 @@ use coload_transform::{FinalPage, PartitionColumn};
 use coload_types::{Error, Physical, Result};
 use coload_wire::Seal;
 
+use crate::grain::Grain;
+
 use super::{Ahead, AheadColumn, Lane, Target, Work, Works};
 
 /// A segment that is durable.
@@ -45,8 +47,10 @@ pub struct Segments<'a> {
     /// Where they go; nowhere if there is none.
     dir: Option<&'a LoadDir>,
     schema: Schema,
-    /// A segment is closed when so many bytes wait for its merge.
+    /// A segment is closed when so many bytes wait for its merge,
     segment_bytes: usize,
+    /// or when it has so many rows, which are sorted at once.
+    sorted_rows: u64,
     filling: Mutex<Filling>,
     done: Arc<Mutex<Vec<DoneSegment>>>,
 }
@@ -75,14 +79,17 @@ struct Partition {
 
 impl<'a> Segments<'a> {
     /// Segments from a number on, of these columns.
-    pub fn new(
-        dir: Option<&'a LoadDir>,
-        first: u32,
-        schema: &Schema,
-        segment_bytes: usize,
-    ) -> Self {
+    pub fn new(dir: Option<&'a LoadDir>, first: u32, schema: &Schema, grain: &Grain) -> Self {
         let filling = Mutex::new(Filling { started: first, ..Filling::default() });
-        Segments { dir, schema: schema.clone(), segment_bytes, filling, done: Arc::default() }
+        let sorts = dir.is_some_and(|dir| dir.key().is_some());
+        Segments {
+            dir,
+            schema: schema.clone(),
+            segment_bytes: grain.segment_bytes,
+            sorted_rows: if sorts { grain.sorted_rows } else { u64::MAX },
+            filling,
+            done: Arc::default(),
+        }
     }
 
     /// Segments that were begun, those before the first included.
@@ -122,7 +129,7 @@ impl<'a> Segments<'a> {
             for write in open.push(number, &page_rows, columns) {
                 works.push(Box::new(WritePages(write)));
             }
-            if open.waiting_bytes() >= self.segment_bytes {
+            if open.waiting_bytes() >= self.segment_bytes || open.rows() >= self.sorted_rows {
                 works.extend(self.close(&mut filling.open));
             }
         }

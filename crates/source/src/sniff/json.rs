@@ -128,7 +128,7 @@ pub fn sniff_json(
         [(_, SampleEnd::Whole)] => SampleEnd::Whole,
         _ => SampleEnd::Cut,
     };
-    let (schema, forms, paths) = match schema {
+    let (schema, forms, mut paths) = match schema {
         Some(schema) => {
             (schema.clone(), Vec::new(), paths_of(schema, &names, &leaves, given.list())?)
         }
@@ -139,6 +139,9 @@ pub fn sniff_json(
             (schema, forms, leaves.into_iter().map(|leaf| leaf.path).collect())
         }
     };
+    // Fields behind those of the columns, which nobody reads.
+    let elsewhere = given.mapping.iter().flat_map(|mapping| &mapping.elsewhere);
+    paths.extend(elsewhere.map(|keys| Path { keys: keys.clone(), holds: Holds::Json }));
     let keys = Keys::new(paths).map_err(|text| Error::Invalid(format!("{name}: {text}")))?;
     let unnest = given.list().cloned();
     let rules = JsonRules { form, keys: Arc::new(keys), unknown: given.unknown_keys, unnest };

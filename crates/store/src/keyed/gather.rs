@@ -58,20 +58,25 @@ impl<'a> Gather<'a> {
     ///
     /// # Errors
     /// `Corrupt` for a code of no value; those of the space.
-    pub fn codes(&self, codes: Vec<u32>, dictionary: Dictionary) -> Result<PartitionColumn> {
+    pub fn codes(&self, codes: Codes, dictionary: Dictionary) -> Result<PartitionColumn> {
         let drops = self.rows.len() < codes.len();
-        let codes = Numbers::put(codes, self.space)?;
-        let view = codes.view()?;
-        let mut picked = Vec::with_capacity(self.page_rows.len());
-        for rows in self.cut() {
-            picked.push(view.pick(rows, self.space)?);
-        }
+        let mut picked = match codes {
+            Codes::Byte(codes) => self.pick_codes(codes)?,
+            Codes::Short(codes) => self.pick_codes(codes)?,
+            Codes::Word(codes) => self.pick_codes(codes)?,
+        };
         let dictionary = if drops { drop_unused(dictionary, &mut picked)? } else { dictionary };
         let null = dictionary.len() as u32;
         let pages =
             picked.into_iter().map(|codes| finish_page(encode_codes_u32(&codes, null), self.form));
         let pages = pages.collect::<Result<_>>()?;
         Ok(PartitionColumn { dictionary: Some(dictionary), symbols: Vec::new(), pages })
+    }
+
+    fn pick_codes<T: Fixed + Into<u32>>(&self, codes: Vec<T>) -> Result<Vec<Vec<u32>>> {
+        let codes = Numbers::put(codes, self.space)?;
+        let view = codes.view()?;
+        self.cut().map(|rows| view.pick(rows, self.space, T::into)).collect()
     }
 
     /// Gathers values.
@@ -88,28 +93,119 @@ impl<'a> Gather<'a> {
             }
             Decoded::Numbers(Plain { values, nulls }) => (values, nulls),
         };
+        let nulls = nulls.as_ref();
         match values {
-            Values::Int(values) => self.fixed(values, nulls.as_ref(), Values::Int),
-            Values::Wide(values) => self.fixed(values, nulls.as_ref(), Values::Wide),
+            Values::Int(values) => match Offsets::of(&values) {
+                Some(Offsets { least, offsets }) => {
+                    self.fixed(offsets, nulls, Values::Int, |offset| {
+                        least.wrapping_add(i64::from(offset))
+                    })
+                }
+                None => self.fixed(values, nulls, Values::Int, |value| value),
+            },
+            Values::Wide(values) => self.fixed(values, nulls, Values::Wide, |value| value),
             Values::Bytes(_) => Err(Error::Corrupt("text in a column of numbers".into())),
         }
     }
 
-    fn fixed<T: Fixed>(
+    fn fixed<T: Fixed, U>(
         &self,
         values: Vec<T>,
         nulls: Option<&Bitmap>,
-        wrap: impl Fn(Vec<T>) -> Values,
+        wrap: impl Fn(Vec<U>) -> Values,
+        value: impl Fn(T) -> U,
     ) -> Result<PartitionColumn> {
         let numbers = Numbers::put(values, self.space)?;
         let view = numbers.view()?;
         let page = |rows: &[u32]| {
-            let values = wrap(view.pick(rows, self.space)?);
+            let values = wrap(view.pick(rows, self.space, &value)?);
             let plain = Plain { values, nulls: pick_nulls(nulls, rows) };
             finish_page(encode_column(&plain, None)?, self.form)
         };
         let pages = self.cut().map(page).collect::<Result<_>>()?;
         Ok(PartitionColumn { dictionary: None, symbols: Vec::new(), pages })
+    }
+}
+
+/// Numbers as their distances from the least, where these fit into half of the bytes.
+struct Offsets {
+    least: i64,
+    offsets: Vec<u32>,
+}
+
+impl Offsets {
+    fn of(values: &[i64]) -> Option<Self> {
+        let (least, greatest) = values.iter().min().copied().zip(values.iter().max().copied())?;
+        u32::try_from(greatest.checked_sub(least)?).ok()?;
+        let offsets = values.iter().map(|value| value.wrapping_sub(least) as u32).collect();
+        Some(Offsets { least, offsets })
+    }
+}
+
+/// Codes of a column as it is, in as few bytes as its dictionary allows: rows are picked in no order, and more of them are found in
+/// the caches.
+#[derive(Debug)]
+pub(super) enum Codes {
+    Byte(Vec<u8>),
+    Short(Vec<u16>),
+    Word(Vec<u32>),
+}
+
+impl Codes {
+    /// Room for the codes of so many rows; NULL has the code after the last of the dictionary.
+    pub fn of(dictionary: &Dictionary, rows: usize) -> Self {
+        match dictionary.len() {
+            0..=0xff => Codes::Byte(Vec::with_capacity(rows)),
+            0x100..=0xffff => Codes::Short(Vec::with_capacity(rows)),
+            _ => Codes::Word(Vec::with_capacity(rows)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Codes::Byte(codes) => codes.len(),
+            Codes::Short(codes) => codes.len(),
+            Codes::Word(codes) => codes.len(),
+        }
+    }
+
+    /// Appends the codes of a page, as `change` makes them.
+    ///
+    /// # Errors
+    /// `Corrupt` when it holds values, or a code of no value.
+    pub fn append(&mut self, view: &PageView<'_>, change: impl Fn(u32) -> u32) -> Result<()> {
+        let PageView::Codes(view) = view else {
+            return Err(Error::Corrupt("values in a column of codes".into()));
+        };
+        let mut block = [0; BLOCK];
+        for b in 0..view.rows.div_ceil(BLOCK) {
+            let count = view.unpack(b, &mut block);
+            let codes = block[..count].iter().map(|code| change(*code));
+            match self {
+                Codes::Byte(all) => extend_narrow(all, codes)?,
+                Codes::Short(all) => extend_narrow(all, codes)?,
+                Codes::Word(all) => all.extend(codes),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends codes that fit, as those of a dictionary of such a length do.
+fn extend_narrow<T: TryFrom<u32> + Default>(
+    all: &mut Vec<T>,
+    codes: impl Iterator<Item = u32>,
+) -> Result<()> {
+    let mut all_fit = true;
+    all.extend(codes.map(|code| {
+        T::try_from(code).unwrap_or_else(|_| {
+            all_fit = false;
+            T::default()
+        })
+    }));
+    match all_fit {
+        true => Ok(()),
+        false => Err(Error::Corrupt("a code of no value of its dictionary".into())),
     }
 }
 
@@ -182,24 +278,4 @@ pub(super) fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap>
         }
     }
     any.then_some(picked)
-}
-
-/// Appends the codes of a page, as `change` makes them.
-///
-/// # Errors
-/// `Corrupt` when it holds values.
-pub(super) fn append_codes(
-    view: &PageView<'_>,
-    out: &mut Vec<u32>,
-    change: impl Fn(u32) -> u32,
-) -> Result<()> {
-    let PageView::Codes(view) = view else {
-        return Err(Error::Corrupt("values in a column of codes".into()));
-    };
-    let mut block = [0; BLOCK];
-    for b in 0..view.rows.div_ceil(BLOCK) {
-        let count = view.unpack(b, &mut block);
-        out.extend(block[..count].iter().map(|code| change(*code)));
-    }
-    Ok(())
 }

@@ -14,13 +14,14 @@
 
 use std::ops::Range;
 
+use coload_threads::in_order;
 use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries, sort_keys};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
-use super::gather::{Decoded, Form, Gather, append_codes};
+use super::gather::{Codes, Decoded, Form, Gather};
 use super::keys::{float, key_text};
-use super::order::{Newest, choose_rows, cut_pages, for_each_column};
+use super::order::{Newest, choose_rows, cut_pages};
 use super::ranges::Cut;
 use super::run::{OpenColumn, Run};
 use crate::{ColumnStats, FinishedColumn, SegmentSummary, SegmentWriter, failpoints};
@@ -86,7 +87,7 @@ pub(super) fn merge_segment(
     let (writer, first) = (open()?, slices[0].run);
     let mut columns = Vec::with_capacity(first.width());
     let make = |column| merge_column(&slices, column, gather);
-    for_each_column(first.width(), threads, make, |column, made| {
+    in_order(first.width(), threads, make, |column, made| {
         columns.push(writer.write_column(made, first.physical(column))?);
         Ok(())
     })?;
@@ -129,14 +130,14 @@ fn sort_slices(
         let Slice { run, pages, .. } = &slices[number];
         run.open_key(pages.clone())?.decode(pages.clone())
     };
-    for_each_column(slices.len(), threads, decode, |_, key| {
+    in_order(slices.len(), threads, decode, |_, key| {
         keys.push(key);
         Ok(())
     })?;
     let parts: Vec<&[Cut]> = cuts.windows(2).collect();
     let (mut rows, mut repeated) = (Vec::new(), Vec::new());
     let sort = |part: usize| sort_part(slices, &keys, (given, parts[part]));
-    for_each_column(parts.len(), threads, sort, |_, (part, again): (Vec<u32>, Vec<u32>)| {
+    in_order(parts.len(), threads, sort, |_, (part, again): (Vec<u32>, Vec<u32>)| {
         let before = rows.len() as u32;
         repeated.extend(again.into_iter().map(|place| before + place));
         rows.extend(part);
@@ -337,12 +338,14 @@ fn merge_codes(
     let inputs: Vec<&Dictionary> = open.iter().filter_map(|o| o.dictionary.as_ref()).collect();
     let (merged, translations) = merge_dictionaries(&inputs, physical)?;
     let null = merged.len() as u32;
-    let mut codes = Vec::new();
+    let rows =
+        slices.iter().map(|s| s.run.start(s.pages.end) - s.run.start(s.pages.start)).sum::<u64>();
+    let mut codes = Codes::of(&merged, rows as usize);
     for ((slice, open), translation) in slices.iter().zip(&open).zip(&translations) {
         let translate =
             |code: u32| translation.get(code as usize).map_or(null, |translated| translated.0);
         for page in slice.pages.clone() {
-            open.with_view(page, |view| append_codes(view, &mut codes, translate))?;
+            open.with_view(page, |view| codes.append(view, translate))?;
         }
     }
     drop(open);

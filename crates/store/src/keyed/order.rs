@@ -8,11 +8,12 @@ use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
 use coload_page::{KeyPart, Page, SymbolDecoder};
 use coload_space::Space;
+use coload_threads::in_order;
 use coload_transform::{KeyOrder, PartitionColumn, sort_keys};
 use coload_types::{Error, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
-use super::gather::{Decoded, Form, Gather, append_codes};
+use super::gather::{Codes, Decoded, Form, Gather};
 use super::keys::{Float, float, key_of_row, value_of_row};
 use super::newest::newness;
 use super::origin::Origin;
@@ -191,7 +192,7 @@ pub(crate) fn write_in_order(
     let width = sources[0].column_count();
     let mut columns = Vec::with_capacity(width);
     let make = |column: usize| reorder_column(sources, column, gather);
-    for_each_column(width, threads, make, |column, made| {
+    in_order(width, threads, make, |column, made| {
         columns.push(writer.write_column(made, sources[0].physical(column))?);
         Ok(())
     })?;
@@ -215,46 +216,11 @@ pub(crate) fn write_run_in_order(
     let mut run = RunWriter::create(&*spaces.runs, (schema, key), &page_rows)?;
     let gather = Gather { rows, page_rows: &page_rows, form: Form::Run, space: &*spaces.sort };
     let make = |column: usize| reorder_column(sources, column, gather);
-    for_each_column(segment.column_count(), threads, make, |column, made| {
+    in_order(segment.column_count(), threads, make, |column, made| {
         run.put_column(made, segment.physical(column))
     })?;
     segment.check()?;
     Ok(run)
-}
-
-/// Makes columns by some threads, and takes them in their order: their places in a file follow it, whoever made them.
-///
-/// # Errors
-/// Those of the calls.
-pub(super) fn for_each_column<T: Send>(
-    width: usize,
-    threads: usize,
-    make: impl Fn(usize) -> Result<T> + Sync,
-    mut take: impl FnMut(usize, T) -> Result<()>,
-) -> Result<()> {
-    let numbers: Vec<usize> = (0..width).collect();
-    for batch in numbers.chunks(threads.max(1)) {
-        let Some((last, others)) = batch.split_last() else { continue };
-        let made: Vec<Result<T>> = std::thread::scope(|scope| {
-            let make = &make;
-            let spawn = |column: &usize| {
-                let column = *column;
-                scope.spawn(move || make(column))
-            };
-            let others: Vec<_> = others.iter().map(spawn).collect();
-            let last = make(*last);
-            let joined = others.into_iter().map(|made| {
-                made.join().unwrap_or_else(|_| {
-                    Err(Error::Unavailable("a thread that orders a column failed".into()))
-                })
-            });
-            joined.chain([last]).collect()
-        });
-        for (column, made) in batch.iter().zip(made) {
-            take(*column, made?)?;
-        }
-    }
-    Ok(())
 }
 
 /// Cuts pages into those of runs.
@@ -308,9 +274,9 @@ fn reorder_column(
     let PartitionColumn { dictionary, symbols, pages } = given;
     let coded = pages.iter().all(|page| page.detail.is_codes());
     if let Some(dictionary) = dictionary.as_ref().filter(|_| coded) {
-        let mut codes = Vec::with_capacity(pages.iter().map(|page| page.rows as usize).sum());
+        let mut codes = Codes::of(dictionary, pages.iter().map(|page| page.rows as usize).sum());
         for page in &pages {
-            append_codes(&plain_page(page)?.view()?, &mut codes, |code| code)?;
+            codes.append(&plain_page(page)?.view()?, |code| code)?;
         }
         // The pages are not needed any more, and may be large.
         drop(pages);

@@ -31,7 +31,7 @@ macro_rules! fixed {
     )*};
 }
 
-fixed!(u32, i64, i128);
+fixed!(u8, u16, u32, i64, i128);
 
 /// Values of a fixed length in a space.
 #[derive(Debug)]
@@ -78,16 +78,23 @@ pub(super) enum NumbersView<'a, T> {
 }
 
 impl<T: Fixed> NumbersView<'_, T> {
-    /// The values of some rows.
+    /// The values of some rows, as a call makes them.
     ///
     /// # Errors
     /// `Corrupt` when a file of the space cannot be read.
-    pub fn pick(&self, rows: &[u32], space: &dyn Space) -> Result<Vec<T>> {
+    pub fn pick<U>(
+        &self,
+        rows: &[u32],
+        space: &dyn Space,
+        made: impl Fn(T) -> U,
+    ) -> Result<Vec<U>> {
         space.touch(rows.len() as u64);
         match self {
-            NumbersView::Own(values) => Ok(rows.iter().map(|row| values[*row as usize]).collect()),
+            NumbersView::Own(values) => {
+                Ok(rows.iter().map(|row| made(values[*row as usize])).collect())
+            }
             NumbersView::Bytes(bytes, extent) => {
-                let value = |row: &u32| T::read(&bytes[*row as usize * T::BYTES..]);
+                let value = |row: &u32| made(T::read(&bytes[*row as usize * T::BYTES..]));
                 let picked = rows.iter().map(value).collect();
                 extent.check()?;
                 Ok(picked)

@@ -1,5 +1,7 @@
 //! Texts of a whole column that get another order; they may be more than 4 GiB.
 
+use std::ops::Range;
+
 use coload_page::{Page, SymbolEncoder};
 use coload_space::{Piece, Space};
 use coload_transform::encode_column;
@@ -79,21 +81,37 @@ struct TextsView<'a> {
 }
 
 impl TextsView<'_> {
-    fn get(&self, row: usize) -> &[u8] {
+    /// Page of the text of a row, and its bytes there.
+    #[inline]
+    fn place(&self, row: usize) -> (u32, Range<u32>) {
         let (page, end) = self.places[row];
         let before = row.checked_sub(1).map(|row| self.places[row]);
         let start = before.filter(|(other, _)| *other == page).map_or(0, |(_, end)| end);
-        &self.pages[page as usize][start as usize..end as usize]
+        (page, start..end)
     }
 
-    fn pick<'r>(&self, rows: impl Iterator<Item = &'r u32> + Clone) -> Result<Strings> {
-        let bytes: usize = rows.clone().map(|row| self.get(*row as usize).len()).sum();
+    fn pick<'r>(&self, rows: impl Iterator<Item = &'r u32>) -> Result<Strings> {
+        // Where texts stand is read first, and their first bytes with it: what is not in a cache is waited for at once, and
+        // not text by text.
+        let mut places = Vec::with_capacity(rows.size_hint().0);
+        let (mut bytes, mut first_bytes) = (0_u64, 0_u8);
+        for row in rows {
+            let (page, text) = self.place(*row as usize);
+            bytes += u64::from(text.end - text.start);
+            let first = self.pages[page as usize].get(text.start as usize);
+            first_bytes ^= first.copied().unwrap_or_default();
+            places.push((page, text));
+        }
+        std::hint::black_box(first_bytes);
         let mut strings = Strings::default();
-        if !strings.has_room(bytes as u64) {
+        if !strings.has_room(bytes) {
             return Err(Error::Limit("text of one page over 4 GiB".into()));
         }
-        strings.bytes.reserve_exact(bytes);
-        rows.for_each(|row| strings.push(self.get(*row as usize)));
+        strings.bytes.reserve_exact(bytes as usize);
+        strings.ends.reserve_exact(places.len());
+        for (page, text) in places {
+            strings.push(&self.pages[page as usize][text.start as usize..text.end as usize]);
+        }
         Ok(strings)
     }
 

@@ -43,7 +43,7 @@ pub enum Settled {
     /// Everybody sees them.
     Shown(Shown),
     /// Nothing was published: others changed the table meanwhile, and the first load has other rejects now.
-    Moved(Box<ReadyLoad>, Option<Box<ReadyLoad>>),
+    Moved(Box<ReadyLoad>, Vec<ReadyLoad>),
 }
 
 impl ReadyLoad {
@@ -98,12 +98,12 @@ impl ReadyLoad {
         self.record.rejects = rejects;
     }
 
-    /// Makes the load visible, and another one of the same store in the same version.
+    /// Makes the load visible, and others of the same store in the same version.
     ///
     /// # Errors
-    /// As [`super::LoadDir::publish`]; both are visible, or none. `Unavailable` when rows are to be rejects that were not told.
-    pub fn publish(self, other: Option<ReadyLoad>) -> Result<Shown> {
-        match self.publish_settled(other)? {
+    /// As [`super::LoadDir::publish`]; all are visible, or none. `Unavailable` when rows are to be rejects that were not told.
+    pub fn publish(self, others: impl IntoIterator<Item = ReadyLoad>) -> Result<Shown> {
+        match self.publish_settled(others)? {
             Settled::Shown(shown) => Ok(shown),
             Settled::Moved(..) => Err(Error::Unavailable(
                 "keys of the load came into the table meanwhile; nothing was loaded".into(),
@@ -111,14 +111,14 @@ impl ReadyLoad {
         }
     }
 
-    /// Makes the load visible, and another one of the same store in the same version, if its rejects are those that were told.
+    /// Makes the load visible, and others of the same store in the same version, if its rejects are those that were told.
     ///
     /// # Errors
-    /// As [`super::LoadDir::publish`]; both are visible, or none.
-    pub fn publish_settled(self, other: Option<ReadyLoad>) -> Result<Settled> {
+    /// As [`super::LoadDir::publish`]; all are visible, or none.
+    pub fn publish_settled(self, others: impl IntoIterator<Item = ReadyLoad>) -> Result<Settled> {
         let store = self.dir.store.clone();
         let on_conflict = self.dir.on_conflict;
-        let mut loads: Vec<ReadyLoad> = [self].into_iter().chain(other).collect();
+        let mut loads: Vec<ReadyLoad> = [self].into_iter().chain(others).collect();
         let (mut works, mut changes) = (Vec::new(), Vec::new());
         for ReadyLoad { dir, segments, record, conflicts } in &mut loads {
             let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
@@ -143,11 +143,11 @@ impl ReadyLoad {
             Ok(Outcome::Changed)
         })?;
         let Some(version) = version else {
-            let mut loads = loads.into_iter().map(Box::new);
+            let mut loads = loads.into_iter();
             let Some(first) = loads.next() else {
                 return Err(Error::Invalid("a load changed nothing".into()));
             };
-            return Ok(Settled::Moved(first, loads.next()));
+            return Ok(Settled::Moved(Box::new(first), loads.collect()));
         };
         let keys =
             with_dropped(keys, loads.first().map_or(0, |load| load.dir.dropped), on_conflict);
