@@ -23,6 +23,7 @@ mod key_bytes;
 mod keys;
 mod look_up;
 mod merge_runs;
+mod narrow;
 mod newest;
 mod order;
 mod origin;

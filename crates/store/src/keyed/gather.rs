@@ -11,7 +11,7 @@ use coload_space::Space;
 use coload_transform::{PartitionColumn, encode_column};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
 
-use super::sort_buffer::{Fixed, Numbers};
+use super::narrow::{Narrow, pick};
 use super::texts::Texts;
 
 /// What pages are made for.
@@ -59,12 +59,17 @@ impl<'a> Gather<'a> {
     /// # Errors
     /// `Corrupt` for a code of no value; those of the space.
     pub fn codes(&self, codes: Codes, dictionary: Dictionary) -> Result<PartitionColumn> {
-        let drops = self.rows.len() < codes.len();
-        let mut picked = match codes {
-            Codes::Byte(codes) => self.pick_codes(codes)?,
-            Codes::Short(codes) => self.pick_codes(codes)?,
-            Codes::Word(codes) => self.pick_codes(codes)?,
-        };
+        let drops = self.rows.len() < codes.0.len();
+        let mut picked = Vec::with_capacity(self.page_rows.len());
+        codes.0.pick(
+            self.cut(),
+            self.space,
+            |code| code as u32,
+            |_, codes| {
+                picked.push(codes);
+                Ok(())
+            },
+        )?;
         let dictionary = if drops { drop_unused(dictionary, &mut picked)? } else { dictionary };
         let null = dictionary.len() as u32;
         let pages =
@@ -73,100 +78,136 @@ impl<'a> Gather<'a> {
         Ok(PartitionColumn { dictionary: Some(dictionary), symbols: Vec::new(), pages })
     }
 
-    fn pick_codes<T: Fixed + Into<u32>>(&self, codes: Vec<T>) -> Result<Vec<Vec<u32>>> {
-        let codes = Numbers::put(codes, self.space)?;
-        let view = codes.view()?;
-        self.cut().map(|rows| view.pick(rows, self.space, T::into)).collect()
-    }
-
-    /// Gathers values.
+    /// Gathers the values of a column as it is, whose pages are decoded by a call.
     ///
     /// # Errors
-    /// `Limit` when texts of a page are too long; those of the space.
-    pub fn values(&self, values: Decoded) -> Result<PartitionColumn> {
-        let (values, nulls) = match values {
-            Decoded::Texts(texts) => {
-                let (pages, encoder) =
-                    texts.pages(self.rows, self.cut(), (self.form, self.space))?;
+    /// Those of the call; `Corrupt` when a page holds another shape; `Limit` when texts of a page are too long; those of the space.
+    pub fn values(
+        &self,
+        given: Given,
+        decode: impl Fn(usize, &mut Plain) -> Result<()>,
+    ) -> Result<PartitionColumn> {
+        let Given { physical, pages, rows, bounds } = given;
+        let decoded = |page: usize| {
+            let mut plain = Plain::empty(physical);
+            decode(page, &mut plain).map(|()| plain)
+        };
+        let mut nulls = Nulls::default();
+        let mut made = Vec::with_capacity(self.page_rows.len());
+        let mut finish = |values: Values, nulls: Option<Bitmap>| {
+            made.push(finish_page(encode_column(&Plain { values, nulls }, None)?, self.form)?);
+            Ok(())
+        };
+        match physical {
+            Physical::Bytes => {
+                let mut texts = Texts::new(rows, self.rows);
+                (0..pages).try_for_each(|page| texts.push(&decoded(page)?))?;
+                let (pages, encoder) = texts.pages(self.page_rows, (self.form, self.space))?;
                 let symbols = encoder.iter().map(SymbolEncoder::table).collect();
                 return Ok(PartitionColumn { dictionary: None, symbols, pages });
             }
-            Decoded::Numbers(Plain { values, nulls }) => (values, nulls),
-        };
-        let nulls = nulls.as_ref();
-        match values {
-            Values::Int(values) => match Offsets::of(&values) {
-                Some(Offsets { least, offsets }) => {
-                    self.fixed(offsets, nulls, Values::Int, |offset| {
-                        least.wrapping_add(i64::from(offset))
-                    })
+            Physical::Int => {
+                let (least, greatest) = bounds.unwrap_or((i64::MIN, i64::MAX));
+                let range = greatest.wrapping_sub(least) as u64;
+                let mut offsets = Narrow::up_to(range, rows);
+                for page in 0..pages {
+                    let mut plain = decoded(page)?;
+                    let Values::Int(values) = &mut plain.values else { return Err(other_shape()) };
+                    // What stands where NULL is has no bounds.
+                    nulls.push(plain.nulls.as_ref(), values.len(), |row| values[row] = least);
+                    offsets.extend(values, |value| value.wrapping_sub(least) as u64)?;
                 }
-                None => self.fixed(values, nulls, Values::Int, |value| value),
-            },
-            Values::Wide(values) => self.fixed(values, nulls, Values::Wide, |value| value),
-            Values::Bytes(_) => Err(Error::Corrupt("text in a column of numbers".into())),
+                let value = |offset: u64| least.wrapping_add(offset as i64);
+                offsets.pick(self.cut(), self.space, value, |rows, mut values| {
+                    let nulls = nulls.pick(rows, |place| values[place] = 0);
+                    finish(Values::Int(values), nulls)
+                })?;
+            }
+            Physical::Wide => {
+                let mut all = Vec::with_capacity(rows);
+                for page in 0..pages {
+                    let plain = decoded(page)?;
+                    let Values::Wide(values) = &plain.values else { return Err(other_shape()) };
+                    nulls.push(plain.nulls.as_ref(), values.len(), |_| {});
+                    all.extend_from_slice(values);
+                }
+                pick(
+                    all,
+                    self.cut(),
+                    self.space,
+                    |value: i128| value,
+                    |rows, values| finish(Values::Wide(values), nulls.pick(rows, |_| {})),
+                )?;
+            }
         }
-    }
-
-    fn fixed<T: Fixed, U>(
-        &self,
-        values: Vec<T>,
-        nulls: Option<&Bitmap>,
-        wrap: impl Fn(Vec<U>) -> Values,
-        value: impl Fn(T) -> U,
-    ) -> Result<PartitionColumn> {
-        let numbers = Numbers::put(values, self.space)?;
-        let view = numbers.view()?;
-        let page = |rows: &[u32]| {
-            let values = wrap(view.pick(rows, self.space, &value)?);
-            let plain = Plain { values, nulls: pick_nulls(nulls, rows) };
-            finish_page(encode_column(&plain, None)?, self.form)
-        };
-        let pages = self.cut().map(page).collect::<Result<_>>()?;
-        Ok(PartitionColumn { dictionary: None, symbols: Vec::new(), pages })
+        Ok(PartitionColumn { dictionary: None, symbols: Vec::new(), pages: made })
     }
 }
 
-/// Numbers as their distances from the least, where these fit into half of the bytes.
-struct Offsets {
-    least: i64,
-    offsets: Vec<u32>,
+fn other_shape() -> Error {
+    Error::Corrupt("a page of a column holds values of another shape".into())
 }
 
-impl Offsets {
-    fn of(values: &[i64]) -> Option<Self> {
-        let (least, greatest) = values.iter().min().copied().zip(values.iter().max().copied())?;
-        u32::try_from(greatest.checked_sub(least)?).ok()?;
-        let offsets = values.iter().map(|value| value.wrapping_sub(least) as u32).collect();
-        Some(Offsets { least, offsets })
+/// What is known of a column as it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given {
+    pub physical: Physical,
+    pub pages: usize,
+    /// Rows of all pages.
+    pub rows: usize,
+    /// The least and the greatest number, if they are known.
+    pub bounds: Option<(i64, i64)>,
+}
+
+/// Which rows of a column are NULL.
+#[derive(Debug, Default)]
+struct Nulls {
+    rows: usize,
+    bits: Option<Bitmap>,
+}
+
+impl Nulls {
+    /// Takes those of a page, and calls with each.
+    fn push(&mut self, nulls: Option<&Bitmap>, rows: usize, mut each: impl FnMut(usize)) {
+        if let Some(nulls) = nulls {
+            let all = self.bits.get_or_insert_with(|| Bitmap::zeros(self.rows));
+            for row in 0..rows {
+                let is_null = nulls.get(row);
+                all.push(is_null);
+                if is_null {
+                    each(row);
+                }
+            }
+        } else if let Some(all) = &mut self.bits {
+            all.extend_zeros(rows);
+        }
+        self.rows += rows;
+    }
+
+    /// Those of some rows, and calls with the place of each; `None` when there are none.
+    fn pick(&self, rows: &[u32], mut each: impl FnMut(usize)) -> Option<Bitmap> {
+        let bits = self.bits.as_ref()?;
+        let mut picked = Bitmap::zeros(rows.len());
+        let mut any = false;
+        for (place, row) in rows.iter().enumerate() {
+            if bits.get(*row as usize) {
+                picked.set(place);
+                each(place);
+                any = true;
+            }
+        }
+        any.then_some(picked)
     }
 }
 
-/// Codes of a column as it is, in as few bytes as its dictionary allows: rows are picked in no order, and more of them are found in
-/// the caches.
+/// Codes of a column as it is.
 #[derive(Debug)]
-pub(super) enum Codes {
-    Byte(Vec<u8>),
-    Short(Vec<u16>),
-    Word(Vec<u32>),
-}
+pub(super) struct Codes(Narrow);
 
 impl Codes {
     /// Room for the codes of so many rows; NULL has the code after the last of the dictionary.
     pub fn of(dictionary: &Dictionary, rows: usize) -> Self {
-        match dictionary.len() {
-            0..=0xff => Codes::Byte(Vec::with_capacity(rows)),
-            0x100..=0xffff => Codes::Short(Vec::with_capacity(rows)),
-            _ => Codes::Word(Vec::with_capacity(rows)),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Codes::Byte(codes) => codes.len(),
-            Codes::Short(codes) => codes.len(),
-            Codes::Word(codes) => codes.len(),
-        }
+        Codes(Narrow::up_to(dictionary.len() as u64, rows))
     }
 
     /// Appends the codes of a page, as `change` makes them.
@@ -180,64 +221,9 @@ impl Codes {
         let mut block = [0; BLOCK];
         for b in 0..view.rows.div_ceil(BLOCK) {
             let count = view.unpack(b, &mut block);
-            let codes = block[..count].iter().map(|code| change(*code));
-            match self {
-                Codes::Byte(all) => extend_narrow(all, codes)?,
-                Codes::Short(all) => extend_narrow(all, codes)?,
-                Codes::Word(all) => all.extend(codes),
-            }
+            self.0.extend(&block[..count], |code| change(code).into())?;
         }
         Ok(())
-    }
-}
-
-/// Appends codes that fit, as those of a dictionary of such a length do.
-fn extend_narrow<T: TryFrom<u32> + Default>(
-    all: &mut Vec<T>,
-    codes: impl Iterator<Item = u32>,
-) -> Result<()> {
-    let mut all_fit = true;
-    all.extend(codes.map(|code| {
-        T::try_from(code).unwrap_or_else(|_| {
-            all_fit = false;
-            T::default()
-        })
-    }));
-    match all_fit {
-        true => Ok(()),
-        false => Err(Error::Corrupt("a code of no value of its dictionary".into())),
-    }
-}
-
-/// The values of a column as it is.
-#[derive(Debug)]
-pub(super) enum Decoded {
-    Texts(Texts),
-    Numbers(Plain),
-}
-
-impl Decoded {
-    /// The values of so many pages, each of which is decoded by a call.
-    ///
-    /// # Errors
-    /// Those of the call; `Corrupt` when a page holds another shape.
-    pub fn read(
-        physical: Physical,
-        pages: usize,
-        decode: impl Fn(usize, &mut Plain) -> Result<()>,
-    ) -> Result<Self> {
-        if physical != Physical::Bytes {
-            let mut plain = Plain::empty(physical);
-            (0..pages).try_for_each(|page| decode(page, &mut plain))?;
-            return Ok(Decoded::Numbers(plain));
-        }
-        let mut texts = Texts::default();
-        for page in 0..pages {
-            let mut plain = Plain::empty(physical);
-            decode(page, &mut plain)?;
-            texts.push(plain)?;
-        }
-        Ok(Decoded::Texts(texts))
     }
 }
 
@@ -264,18 +250,4 @@ fn drop_unused(dictionary: Dictionary, pages: &mut [Vec<u32>]) -> Result<Diction
     new_codes.push(values.len() as u32);
     pages.iter_mut().flatten().for_each(|code| *code = new_codes[*code as usize]);
     Dictionary::new(values)
-}
-
-/// The bits of some rows; `None` when all are 0.
-pub(super) fn pick_nulls(nulls: Option<&Bitmap>, rows: &[u32]) -> Option<Bitmap> {
-    let nulls = nulls?;
-    let mut picked = Bitmap::zeros(rows.len());
-    let mut any = false;
-    for (place, row) in rows.iter().enumerate() {
-        if nulls.get(*row as usize) {
-            picked.set(place);
-            any = true;
-        }
-    }
-    any.then_some(picked)
 }

@@ -19,8 +19,9 @@ use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries, sort_keys}
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
-use super::gather::{Codes, Decoded, Form, Gather};
+use super::gather::{Codes, Form, Gather, Given};
 use super::keys::{float, key_text};
+use super::narrow::bounds;
 use super::order::{Newest, choose_rows, cut_pages};
 use super::ranges::Cut;
 use super::run::{OpenColumn, Run};
@@ -297,12 +298,19 @@ fn numbers_of(slices: &[Slice<'_>], rows: &[u32]) -> Result<Vec<u64>> {
 
 /// Rows of the pages of the segment.
 fn cut_rows(slices: &[Slice<'_>], rows: usize) -> Vec<u32> {
-    let all = slices.iter().map(|s| s.run.start(s.pages.end) - s.run.start(s.pages.start)).sum();
+    let all = read_rows(slices) as u64;
     let bytes = |column: usize| -> u64 {
         slices.iter().map(|slice| slice.run.bytes(column, slice.pages.clone())).sum()
     };
     let widest = (0..slices[0].run.width()).map(bytes).max().unwrap_or(0);
     cut_pages(rows, all, widest)
+}
+
+/// Rows of the pages of slices, those that are not theirs among them.
+fn read_rows(slices: &[Slice<'_>]) -> usize {
+    let rows =
+        |slice: &Slice<'_>| slice.run.start(slice.pages.end) - slice.run.start(slice.pages.start);
+    slices.iter().map(rows).sum::<u64>() as usize
 }
 
 /// A column of the segment.
@@ -321,12 +329,13 @@ fn merge_column(
     let pages: Vec<(usize, usize)> = numbered
         .flat_map(|(number, slice)| slice.pages.clone().map(move |page| (number, page)))
         .collect();
-    let values = Decoded::read(physical, pages.len(), |place, out| {
+    let details = slices.iter().flat_map(|slice| slice.run.details(column, slice.pages.clone()));
+    let bounds = bounds(details);
+    let given = Given { physical, pages: pages.len(), rows: read_rows(slices), bounds };
+    gather.values(given, |place, out| {
         let (number, page) = pages[place];
         open[number].decode(page, out)
-    })?;
-    drop(open);
-    gather.values(values)
+    })
 }
 
 /// A column whose runs all have dictionaries: these are merged, and codes are those of the result.
@@ -338,9 +347,7 @@ fn merge_codes(
     let inputs: Vec<&Dictionary> = open.iter().filter_map(|o| o.dictionary.as_ref()).collect();
     let (merged, translations) = merge_dictionaries(&inputs, physical)?;
     let null = merged.len() as u32;
-    let rows =
-        slices.iter().map(|s| s.run.start(s.pages.end) - s.run.start(s.pages.start)).sum::<u64>();
-    let mut codes = Codes::of(&merged, rows as usize);
+    let mut codes = Codes::of(&merged, read_rows(slices));
     for ((slice, open), translation) in slices.iter().zip(&open).zip(&translations) {
         let translate =
             |code: u32| translation.get(code as usize).map_or(null, |translated| translated.0);

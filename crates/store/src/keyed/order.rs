@@ -13,8 +13,9 @@ use coload_transform::{KeyOrder, PartitionColumn, sort_keys};
 use coload_types::{Error, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
-use super::gather::{Codes, Decoded, Form, Gather};
+use super::gather::{Codes, Form, Gather, Given};
 use super::keys::{Float, float, key_of_row, value_of_row};
+use super::narrow::bounds;
 use super::newest::newness;
 use super::origin::Origin;
 use super::pages::read_codes;
@@ -23,8 +24,10 @@ use super::run_writer::{RUN_PAGE_ROWS_MAX, RunWriter};
 use super::sorting::SortSpaces;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
-use crate::retype::copy_column;
-use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, append_page};
+use crate::{
+    ColumnStats, ExpandedPages, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter,
+    append_page,
+};
 
 /// Most rows of a page.
 const PAGE_ROWS_MAX: u64 = 1 << 16;
@@ -262,19 +265,20 @@ fn reorder_column(
     column: usize,
     gather: Gather<'_>,
 ) -> Result<PartitionColumn> {
+    if let [only] = sources {
+        return reorder_stored(only, column, gather);
+    }
     let physical = sources[0].physical(column);
-    let given = match sources {
-        [only] => copy_column(only, column)?,
-        _ => {
-            let whole = sources.iter().map(|file| Source::whole(Arc::clone(file)));
-            let whole: Vec<Source> = whole.collect();
-            join_column(&whole, &group_pages(&whole)?, column)?
-        }
-    };
-    let PartitionColumn { dictionary, symbols, pages } = given;
+    let whole = sources.iter().map(|file| Source::whole(Arc::clone(file)));
+    let whole: Vec<Source> = whole.collect();
+    let joined = join_column(&whole, &group_pages(&whole)?, column)?;
+    let PartitionColumn { dictionary, symbols, pages } = joined;
+    let details = pages.iter().map(|page| &page.detail);
+    let rows = pages.iter().map(|page| page.rows as usize).sum();
+    let given = Given { physical, pages: pages.len(), rows, bounds: bounds(details) };
     let coded = pages.iter().all(|page| page.detail.is_codes());
     if let Some(dictionary) = dictionary.as_ref().filter(|_| coded) {
-        let mut codes = Codes::of(dictionary, pages.iter().map(|page| page.rows as usize).sum());
+        let mut codes = Codes::of(dictionary, rows);
         for page in &pages {
             codes.append(&plain_page(page)?.view()?, |code| code)?;
         }
@@ -284,11 +288,30 @@ fn reorder_column(
     }
     let decoders =
         symbols.iter().map(|table| SymbolDecoder::open(table)).collect::<Result<Vec<_>>>()?;
-    let values = Decoded::read(physical, pages.len(), |page, out| {
+    gather.values(given, |page, out| {
         append_page(&plain_page(&pages[page])?.view()?, dictionary.as_ref(), &decoders, out)
-    })?;
-    drop(pages);
-    gather.values(values)
+    })
+}
+
+/// A column of a segment with other rows; pages are read where they lie.
+fn reorder_stored(
+    segment: &SegmentFile,
+    column: usize,
+    gather: Gather<'_>,
+) -> Result<PartitionColumn> {
+    let (pages, rows) = (&segment.column(column)?.index().pages, segment.rows() as usize);
+    let coded = pages.iter().all(|page| page.detail.is_codes());
+    if let Some(dictionary) = segment.dictionary(column)?.filter(|_| coded) {
+        let mut codes = Codes::of(dictionary, rows);
+        for page in 0..pages.len() {
+            let expanded = ExpandedPages::default();
+            codes.append(&segment.page(column, page, &expanded)?, |code| code)?;
+        }
+        return gather.codes(codes, dictionary.clone());
+    }
+    let bounds = bounds(pages.iter().map(|page| &page.detail));
+    let given = Given { physical: segment.physical(column), pages: pages.len(), rows, bounds };
+    gather.values(given, |page, out| segment.decode_page(column, page, out))
 }
 
 /// A page that is no run of values.

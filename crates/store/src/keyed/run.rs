@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use coload_ddl::{Key, Schema};
-use coload_page::{PageMeta, PageView, SymbolDecoder};
+use coload_page::{PageDetail, PageMeta, PageView, SymbolDecoder};
 use coload_space::{Extent, Piece};
 use coload_transform::put_key;
 use coload_types::bytes::checksum;
@@ -111,6 +111,11 @@ impl Run {
     /// Bytes of some pages of a column.
     pub fn bytes(&self, column: usize, pages: Range<usize>) -> u64 {
         self.columns[column].pages[pages].iter().map(|page| page.bytes).sum()
+    }
+
+    /// What some pages of a column hold.
+    pub fn details(&self, column: usize, pages: Range<usize>) -> impl Iterator<Item = &PageDetail> {
+        self.columns[column].pages[pages].iter().map(|page| &page.detail)
     }
 
     /// Whether all of some pages of a column are codes.

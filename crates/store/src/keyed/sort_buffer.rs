@@ -31,7 +31,7 @@ macro_rules! fixed {
     )*};
 }
 
-fixed!(u8, u16, u32, i64, i128);
+fixed!(u8, u16, u32, u64, i128);
 
 /// Values of a fixed length in a space.
 #[derive(Debug)]
