@@ -364,6 +364,16 @@ fn expand_one(arg: &str, sheets: &SheetChoice, inputs: &mut InputList) -> Result
 /// Opens the file, so that one that may not be read is told before the load, not in its middle.
 fn open_file(name: String, path: &Path, sheets: &SheetChoice) -> Result<InputFile> {
     let metadata = fs::metadata(path).map_err(|error| Error::io("open", path, &error))?;
+    open_found(name, path, &metadata, sheets)
+}
+
+/// The input that a path is, of which the system told this.
+fn open_found(
+    name: String,
+    path: &Path,
+    metadata: &fs::Metadata,
+    sheets: &SheetChoice,
+) -> Result<InputFile> {
     if metadata.is_dir() {
         return Err(Error::Invalid(format!(
             "{name} is a directory: name its files, as in '{}/*.csv'",

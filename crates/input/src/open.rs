@@ -23,6 +23,8 @@ pub struct TextInput {
     pub format: Option<Compression>,
     /// Bytes of the input as they are stored.
     pub raw: Raw,
+    /// The first of them, if they were looked at and it is a file.
+    pub head: Vec<u8>,
     /// What its text must be, if the archive that it is in tells.
     pub check: Option<Check>,
     /// Bytes that are held for as long as it is read, beside what is decompressed.
@@ -37,6 +39,10 @@ impl TextInput {
     pub fn start(&self) -> Result<Vec<u8>> {
         let mut start = vec![0; MARK_BYTES_MAX];
         let read = match &self.raw {
+            Raw::File { at: 0, .. } if self.head.len() >= start.len() => {
+                start.copy_from_slice(&self.head[..MARK_BYTES_MAX]);
+                start.len()
+            }
             Raw::File { file, at } => file.read_at(&mut start, *at)?,
             Raw::Stream(_) => 0,
         };
@@ -103,7 +109,9 @@ impl TextInput {
             format = Compression::of_cut_head(file.name(), &head[..read]);
         }
         let name = file.name().to_owned();
-        Ok(TextInput { name, format, raw: Arc::new(file).reader(0), check: None, held_bytes: 0 })
+        head.truncate(read);
+        let raw = Arc::new(file).reader(0);
+        Ok(TextInput { name, format, raw, head, check: None, held_bytes: 0 })
     }
 
     /// A stream of any bytes; its first bytes are read and kept.
@@ -116,13 +124,14 @@ impl TextInput {
         read.map_err(|e| read_error(name, e))?;
         let format = Compression::detect(&head);
         let raw = Raw::Stream(Box::new(io::Cursor::new(head).chain(stream)));
-        Ok(TextInput { name: name.to_owned(), format, raw, check: None, held_bytes: 0 })
+        let (name, head) = (name.to_owned(), Vec::new());
+        Ok(TextInput { name, format, raw, head, check: None, held_bytes: 0 })
     }
 
     /// Text that is made of something else, which holds so many bytes for it.
     pub fn of_lines(name: &str, lines: Box<dyn Read + Send>, held_bytes: usize) -> Self {
-        let raw = Raw::Stream(lines);
-        TextInput { name: name.to_owned(), format: None, raw, check: None, held_bytes }
+        let (raw, head) = (Raw::Stream(lines), Vec::new());
+        TextInput { name: name.to_owned(), format: None, raw, head, check: None, held_bytes }
     }
 }
 

@@ -139,7 +139,9 @@ pub fn plan_splits(request: &LoadRequest, workers: usize, rules: SplitRules) -> 
     let inputs = &request.inputs;
     check_asked(inputs, workers)?;
     let all = (0..inputs.len()).map(|number| bytes_of(inputs, number)).sum::<Result<u64>>()?;
-    let most = (all / (workers as u64 * SPLITS_PER_WORKER)).max(rules.split_bytes_min.max(1));
+    // Rounded up: one split more than there are for each worker would be one that a single worker has.
+    let share = all.div_ceil(workers as u64 * SPLITS_PER_WORKER);
+    let most = share.max(rules.split_bytes_min.max(1));
     let (mut splits, mut whole) = (Vec::new(), 0_usize);
     let large = (0..inputs.len()).any(|number| inputs.bytes(number).is_some_and(|b| b > most));
     let cut = match large && are_cut(request)? {

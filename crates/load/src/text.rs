@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use chunks::{ChunkPieces, Piece, Start, cut_files, keep_first};
 use coload_input::{Raw, RawFile, TextInput, Waiting};
+use coload_threads::in_order;
 use coload_types::{Error, Result};
 use coload_wire::PartIs;
 use head::Head;
-use open_inputs::{Extent, OpenInput, OpenInputs};
+use open_inputs::{Extent, Looked, OpenInput, OpenInputs};
 use reading::TextReading;
 use stream::StreamSource;
 
@@ -218,6 +219,24 @@ pub fn open_once(request: &LoadRequest, spool: Option<&Arc<Spool>>) -> Result<Op
     )))
 }
 
+/// Inputs that one thread looks at in turn.
+const STEP_INPUTS: usize = 64;
+/// Share of the memory for the texts of small inputs, which are read when they are looked at.
+const TEXTS_SHARE: usize = 64;
+
+/// Why inputs are not read as files.
+enum NoFiles {
+    /// One can only be read in order.
+    InOrder,
+    Failed(Error),
+}
+
+impl From<Error> for NoFiles {
+    fn from(error: Error) -> Self {
+        NoFiles::Failed(error)
+    }
+}
+
 /// The inputs, if all are text as it is.
 fn open_files(
     request: &LoadRequest,
@@ -229,27 +248,49 @@ fn open_files(
         true => Grain::of(request, resources).chunk_bytes as u64,
         false => u64::MAX,
     };
-    let mut files = OpenInputs::new(&request.inputs, head.line_end());
+    let room = resources.memory / TEXTS_SHARE;
+    let mut files = OpenInputs::new(&request.inputs, head.line_end(), room);
     let fields = request.fields_of_inputs();
-    let mut parts: Vec<(Arc<RawFile>, Range<u64>)> = Vec::new();
-    for (number, input) in request.inputs.iter().enumerate() {
-        let text = TextInput::open(&input)?;
-        if !(text.is_plain_file() && request.dialect.encoding.is_utf8(&text.start()?)) {
-            return Ok(None);
-        }
-        let Raw::File { file, .. } = text.raw else { return Ok(None) };
+    let look = |number: usize| {
+        let TextInput { raw, head: first, .. } = {
+            let text = TextInput::open(&request.inputs.at(number))?;
+            if !(text.is_plain_file() && request.dialect.encoding.is_utf8(&text.start()?)) {
+                return Err(NoFiles::InOrder);
+            }
+            text
+        };
+        let Raw::File { file, .. } = raw else { return Err(NoFiles::InOrder) };
         if file.bytes() > bytes_max && *request.part(number) == PartIs::Whole {
-            return Ok(None);
+            return Err(NoFiles::InOrder);
         }
-        let part_file = Arc::clone(&file);
-        files.push(file, &head.clone().with_fields(fields.of(number).count))?;
-        if let PartIs::Bytes { range, start } = request.part(number) {
-            // The first part has what stands before the first record.
-            let first = files.at(number).data_start;
-            let start = if range.start == 0 { first.max(*start) } else { *start };
-            files.take_part(start, range.end);
-            parts.push((part_file, start..range.end.saturating_add(BEHIND_PART_BYTES)));
+        Ok(Looked::at(file, first, &head.clone().with_fields(fields.of(number).count))?)
+    };
+    let count = request.inputs.len();
+    let step = |step: usize| {
+        let numbers = step * STEP_INPUTS..count.min((step + 1) * STEP_INPUTS);
+        numbers.map(look).collect::<std::result::Result<Vec<Looked>, NoFiles>>()
+    };
+    let mut parts: Vec<(Arc<RawFile>, Range<u64>)> = Vec::new();
+    let mut number = 0;
+    let looked = in_order(count.div_ceil(STEP_INPUTS), resources.threads, step, |_, looked| {
+        for one in looked {
+            let part_file = Arc::clone(one.file());
+            files.push(one);
+            if let PartIs::Bytes { range, start } = request.part(number) {
+                // The first part has what stands before the first record.
+                let first = files.at(number).data_start;
+                let start = if range.start == 0 { first.max(*start) } else { *start };
+                files.take_part(start, range.end);
+                parts.push((part_file, start..range.end.saturating_add(BEHIND_PART_BYTES)));
+            }
+            number += 1;
         }
+        Ok(())
+    });
+    match looked {
+        Ok(()) => {}
+        Err(NoFiles::InOrder) => return Ok(None),
+        Err(NoFiles::Failed(error)) => return Err(error),
     }
     // Parts of one file follow each other.
     for of_file in parts.chunk_by(|(a, _), (b, _)| a.name() == b.name()) {

@@ -8,18 +8,25 @@
 //! entry; of other patterns a folder at a time is in memory.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use coload_places::{PlaceOptions, find_objects_where};
+use coload_threads::in_order;
 use coload_types::{Error, Result};
 use glob::Pattern;
 
 use super::list::InputList;
 use super::{
-    InputFile, Inputs, expand_one, find_twice, is_object, object_of, open_file, open_object,
+    InputFile, Inputs, expand_one, find_twice, is_object, object_of, open_found, open_object,
 };
 use crate::archive::{SheetChoice, split_argument};
+
+/// Paths that are looked at together, how many of them by a thread in turn, and by how many threads.
+const BATCH_PATHS: usize = 4096;
+const STEP_PATHS: usize = 64;
+const THREADS_MAX: usize = 8;
 
 /// An input that was found, before it is opened.
 #[derive(Debug, Clone, Copy)]
@@ -112,30 +119,65 @@ fn files(
         }
         return Ok(found);
     }
-    let mut any = false;
+    let (mut paths, mut any) = (Vec::new(), false);
     for_each_path(arg, &mut |path| {
-        let meta = fs::metadata(&path).map_err(|error| Error::io("open", &path, &error))?;
-        // A directory beside the files is not meant by a glob.
-        if meta.is_dir() {
+        paths.push(path);
+        if paths.len() < BATCH_PATHS {
             return Ok(());
         }
-        any = true;
-        let name = path.to_string_lossy().into_owned();
-        let met = Met {
-            name: &name,
-            bytes: meta.len(),
-            etag: None,
-            modified_ns: ns(meta.modified().ok()),
-        };
-        if keep(met) == Keep::Yes {
-            found.push(open_file(name, &path, sheets)?);
-        }
+        any |= take_files(&std::mem::take(&mut paths), sheets, keep, &mut found)?;
         Ok(())
     })?;
+    any |= take_files(&paths, sheets, keep, &mut found)?;
     match any {
         true => Ok(found),
         false => Err(Error::Invalid(format!("no file matches {arg}"))),
     }
+}
+
+/// Looks at the files of paths and opens those that are kept; gives whether one of the paths is a file.
+fn take_files(
+    paths: &[PathBuf],
+    sheets: &SheetChoice,
+    keep: &mut dyn FnMut(Met<'_>) -> Keep,
+    found: &mut Vec<InputFile>,
+) -> Result<bool> {
+    let metas = by_threads(paths, |path| {
+        fs::metadata(path).map_err(|error| Error::io("open", path, &error))
+    })?;
+    // A directory beside the files is not meant by a glob.
+    let files = paths.iter().zip(&metas).filter(|(_, meta)| !meta.is_dir());
+    let mut any = false;
+    let mut kept = Vec::new();
+    for (path, meta) in files {
+        any = true;
+        let name = path.to_string_lossy().into_owned();
+        let modified_ns = ns(meta.modified().ok());
+        let met = Met { name: &name, bytes: meta.len(), etag: None, modified_ns };
+        if keep(met) == Keep::Yes {
+            kept.push((name, path, meta));
+        }
+    }
+    found.append(&mut by_threads(&kept, |(name, path, meta)| {
+        open_found(name.clone(), path, meta, sheets)
+    })?);
+    Ok(any)
+}
+
+/// What becomes of each of some things, in their order. Most of it is waiting for the system.
+fn by_threads<T: Sync, U: Send>(
+    things: &[T],
+    each: impl Fn(&T) -> Result<U> + Sync,
+) -> Result<Vec<U>> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let steps: Vec<&[T]> = things.chunks(STEP_PATHS).collect();
+    let mut all = Vec::with_capacity(things.len());
+    let make = |step: usize| steps[step].iter().map(&each).collect::<Result<Vec<U>>>();
+    in_order(steps.len(), threads.min(THREADS_MAX), make, |_, mut made| {
+        all.append(&mut made);
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 fn ns(time: Option<SystemTime>) -> i128 {

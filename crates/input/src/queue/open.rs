@@ -139,7 +139,7 @@ impl Shared {
 
 impl Open {
     pub fn new(file: usize, input: TextInput, windows: &Arc<Windows>) -> Result<Self> {
-        let TextInput { name, format, raw, check, held_bytes } = input;
+        let TextInput { name, format, raw, check, held_bytes, .. } = input;
         let held_by_input = (held_bytes > 0).then(|| HeldWindow::of_bytes(windows, held_bytes));
         let stored = match &raw {
             Raw::File { file, at: 0 } if format.is_some_and(Compression::has_members) => {

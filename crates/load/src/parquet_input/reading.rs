@@ -194,7 +194,7 @@ impl<'a> ParquetReading<'a> {
     /// Reads rows of a row group.
     fn parse_rows(
         &self,
-        group: Group<'_>,
+        (group, chunk): (Group<'_>, usize),
         (rows, span): (Range<u64>, Range<u64>),
         (worker, parser): (&mut TypedWorker, &mut TypedParser),
         clock: &StepClock,
@@ -203,7 +203,11 @@ impl<'a> ParquetReading<'a> {
         let mut left = bytes_max;
         let columns = clock.time(Step::Read, || {
             let count = self.leg.request.read_schema().len();
-            let column = |column: usize| {
+            // Chunks of one row group are read at once and share its pages: each worker begins with other columns, so that a page
+            // which one decompresses is mostly there when another wants it.
+            let step = (count / self.leg.resources.threads.max(1)).max(1);
+            let first = chunk * step % count.max(1);
+            let mut column = |column: usize| {
                 let tools = (&mut *worker, &*parser);
                 let read = self.read_column(group, column, &rows, tools, left);
                 let read = read.map_err(|error| {
@@ -217,7 +221,10 @@ impl<'a> ParquetReading<'a> {
                 left = left.saturating_sub(read.slice.bytes() as u64);
                 Ok(read)
             };
-            (0..count).map(column).collect::<Result<Vec<_>>>()
+            let ahead = (first..count).map(&mut column).collect::<Result<Vec<_>>>()?;
+            let mut columns = (0..first).map(&mut column).collect::<Result<Vec<_>>>()?;
+            columns.extend(ahead);
+            Ok(columns)
         })?;
         let read = RowsRead {
             columns,
@@ -327,7 +334,7 @@ impl Reading for ParquetReading<'_> {
                 let span = match is_wanted {
                     true => {
                         let tools = (&mut *read.worker, &mut *read.parser);
-                        self.parse_rows(group, (piece, span), tools, clock)?
+                        self.parse_rows((group, chunk), (piece, span), tools, clock)?
                     }
                     // Records are counted, so that places of those that come next are right.
                     false => PieceSpan {

@@ -1,7 +1,7 @@
 //! Files of text that a load reads: where their records begin and end.
 //!
-//! Cost: 16 bytes an input beside its name. Where inputs are many and small, one is opened again to be read, which is
-//! done once; other files stay known, with their descriptors.
+//! Cost: 16 bytes an input beside its name. Where inputs are many and small, the text of as many as memory has room for is kept when they
+//! are looked at, and others are opened again to be read, which is done once; other files stay known, with their descriptors.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,6 +35,82 @@ pub struct OpenInputs {
     /// Inputs of which a part is read: where its first record starts, and before which byte records start.
     parts: BTreeMap<usize, Range<u64>>,
     line_end: LineEnd,
+    texts: Texts,
+}
+
+/// The texts of the first inputs, as long as there is room.
+#[derive(Debug, Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    /// Where the text of each input ends.
+    ends: Vec<usize>,
+    /// Most bytes.
+    room: usize,
+}
+
+impl Texts {
+    /// Keeps the text of the next input; of one that is kept otherwise it is empty.
+    fn push(&mut self, text: &[u8]) {
+        if self.room < self.bytes.len() + text.len() {
+            // The inputs behind it are not kept either.
+            self.room = 0;
+            return;
+        }
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn get(&self, number: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(number)?;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.bytes[start..end])
+    }
+}
+
+/// An input that was looked at.
+#[derive(Debug)]
+pub struct Looked {
+    file: Arc<RawFile>,
+    /// Its first bytes.
+    first: Vec<u8>,
+    opened: OpenFile,
+}
+
+impl Looked {
+    /// Looks where the records of a file begin and end; its first bytes may be known.
+    ///
+    /// # Errors
+    /// `Invalid` when it has no such head or footer, `Unavailable` when it cannot be read.
+    pub fn at(file: Arc<RawFile>, first: Vec<u8>, head: &Head) -> Result<Self> {
+        let opened = look_at(&Bytes { file: &file, first: &first }, head)?;
+        Ok(Looked { file, first, opened })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Arc<RawFile> {
+        &self.file
+    }
+}
+
+/// Bytes of a file, of which the first are known.
+struct Bytes<'a> {
+    file: &'a RawFile,
+    first: &'a [u8],
+}
+
+impl Bytes<'_> {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let known = usize::try_from(offset)
+            .ok()
+            .and_then(|start| self.first.get(start..start + buffer.len().min(self.first.len())));
+        match known.filter(|known| known.len() == buffer.len()) {
+            Some(known) => {
+                buffer.copy_from_slice(known);
+                Ok(known.len())
+            }
+            None => self.file.read_at(buffer, offset),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +152,8 @@ pub enum Extent {
 enum InputAt<'a> {
     /// In a file that is known.
     File(&'a RawFile),
+    /// They were kept.
+    Kept(&'a [u8], &'a Inputs, usize),
     /// In a file that is opened to be read.
     Named(&'a Inputs, usize),
 }
@@ -85,7 +163,9 @@ impl OpenInput<'_> {
     pub fn name(&self) -> String {
         match self.file {
             InputAt::File(file) => file.name().to_owned(),
-            InputAt::Named(inputs, number) => inputs.name(number),
+            InputAt::Kept(_, inputs, number) | InputAt::Named(inputs, number) => {
+                inputs.name(number)
+            }
         }
     }
 
@@ -96,6 +176,13 @@ impl OpenInput<'_> {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         match self.file {
             InputAt::File(file) => file.read_at(buffer, offset),
+            InputAt::Kept(text, ..) => {
+                let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..));
+                let rest = rest.unwrap_or_default();
+                let length = rest.len().min(buffer.len());
+                buffer[..length].copy_from_slice(&rest[..length]);
+                Ok(length)
+            }
             InputAt::Named(inputs, number) => match TextInput::open_file(&inputs.at(number))? {
                 Some(file) => file.read_at(buffer, offset),
                 None => Ok(0),
@@ -107,17 +194,20 @@ impl OpenInput<'_> {
     pub fn check_unchanged(&self) -> Result<()> {
         match self.file {
             InputAt::File(file) => file.check_unchanged(),
-            InputAt::Named(inputs, number) => inputs.at(number).check_unchanged(),
+            InputAt::Kept(_, inputs, number) | InputAt::Named(inputs, number) => {
+                inputs.at(number).check_unchanged()
+            }
         }
     }
 }
 
 impl OpenInputs {
-    /// None of these inputs is open yet.
-    pub fn new(inputs: &Inputs, line_end: LineEnd) -> Self {
+    /// None of these inputs is open yet; of texts so many bytes may be kept.
+    pub fn new(inputs: &Inputs, line_end: LineEnd, room: usize) -> Self {
         let files = Vec::with_capacity(inputs.len());
         let (kept, parts) = (BTreeMap::new(), BTreeMap::new());
-        OpenInputs { inputs: inputs.clone(), files, kept, parts, line_end }
+        let texts = Texts { room, ..Texts::default() };
+        OpenInputs { inputs: inputs.clone(), files, kept, parts, line_end, texts }
     }
 
     /// Reads only the records of the input that was looked at last which start before `to`; the first starts at `start`.
@@ -129,19 +219,19 @@ impl OpenInputs {
         }
     }
 
-    /// Looks at the next input.
-    ///
-    /// # Errors
-    /// `Invalid` when it has no such head or footer, `Unavailable` when it cannot be read.
-    pub fn push(&mut self, file: Arc<RawFile>, head: &Head) -> Result<()> {
+    /// Takes the next input.
+    pub fn push(&mut self, looked: Looked) {
+        let Looked { file, first, opened } = looked;
         let number = self.files.len();
-        let opened = look_at(&file, head)?;
-        let small = self.inputs.len() > INPUTS_KEPT_MAX && opened.bytes <= BYTES_READ_ONCE;
-        if !(small && self.inputs.is_file(number)) {
+        let is_many = self.inputs.len() > INPUTS_KEPT_MAX && self.inputs.is_file(number);
+        let is_known = file.bytes() == first.len() as u64;
+        if is_many && self.texts.ends.len() == number {
+            self.texts.push(if is_known { &first } else { &[] });
+        }
+        if !(is_many && opened.bytes <= BYTES_READ_ONCE) {
             self.kept.insert(number, file);
         }
         self.files.push(opened);
-        Ok(())
     }
 
     /// An input.
@@ -150,9 +240,11 @@ impl OpenInputs {
     /// When there is no such input.
     pub fn at(&self, number: usize) -> OpenInput<'_> {
         let OpenFile { bytes, data_start, data_line } = self.files[number];
-        let file = match self.kept.get(&number) {
-            Some(file) => InputAt::File(file),
-            None => InputAt::Named(&self.inputs, number),
+        let text = self.texts.get(number).filter(|text| !text.is_empty());
+        let file = match (self.kept.get(&number), text) {
+            (Some(file), _) => InputAt::File(file),
+            (None, Some(text)) => InputAt::Kept(text, &self.inputs, number),
+            (None, None) => InputAt::Named(&self.inputs, number),
         };
         let (mut data_start, mut data_line) = (u64::from(data_start), u64::from(data_line));
         let (mut to, mut extent) = (bytes, Extent::Whole);
@@ -209,7 +301,7 @@ impl OpenInputs {
 }
 
 /// Where the records of a file begin and end.
-fn look_at(file: &RawFile, head: &Head) -> Result<OpenFile> {
+fn look_at(file: &Bytes<'_>, head: &Head) -> Result<OpenFile> {
     let mut bytes = text_end(file)?;
     if head.has_footer() {
         bytes = footer_start(file, bytes, head)?;
@@ -230,7 +322,7 @@ fn look_at(file: &RawFile, head: &Head) -> Result<OpenFile> {
 
 /// Where the first record starts behind a mark, and the lines before it. Little is read of most files: the head of one that is far
 /// away takes its time.
-fn data_start(file: &RawFile, bytes: u64, mark: usize, head: &Head) -> Result<(usize, u64)> {
+fn data_start(file: &Bytes<'_>, bytes: u64, mark: usize, head: &Head) -> Result<(usize, u64)> {
     let mut window = HEAD_BYTES_FIRST.min(bytes as usize);
     let most = HEAD_BYTES_MAX.min(bytes as usize);
     loop {
@@ -240,26 +332,27 @@ fn data_start(file: &RawFile, bytes: u64, mark: usize, head: &Head) -> Result<(u
         match head.data_start(&text[mark..length], whole) {
             Ok(found) => return Ok(found),
             Err(_) if window < most => window = most,
-            Err(text) => return Err(Error::Invalid(format!("{}: {text}", file.name()))),
+            Err(text) => return Err(Error::Invalid(format!("{}: {text}", file.file.name()))),
         }
     }
 }
 
 /// Where the text ends: before the marks of the end that DOS writes.
-fn text_end(file: &RawFile) -> Result<u64> {
-    let length = file.bytes().min(END_MARKS_MAX as u64);
+fn text_end(file: &Bytes<'_>) -> Result<u64> {
+    let bytes = file.file.bytes();
+    let length = bytes.min(END_MARKS_MAX as u64);
     let mut tail = vec![0; length as usize];
-    let read = file.read_at(&mut tail, file.bytes() - length)?;
-    Ok(file.bytes() - length + without_end_mark(&tail[..read]).len() as u64)
+    let read = file.read_at(&mut tail, bytes - length)?;
+    Ok(bytes - length + without_end_mark(&tail[..read]).len() as u64)
 }
 
-fn footer_start(file: &RawFile, bytes: u64, head: &Head) -> Result<u64> {
+fn footer_start(file: &Bytes<'_>, bytes: u64, head: &Head) -> Result<u64> {
     let length = bytes.min(HEAD_BYTES_MAX as u64);
     let mut tail = vec![0; length as usize];
     let read = file.read_at(&mut tail, bytes - length)?;
     match head.footer_start(&tail[..read]) {
         Some(start) => Ok(bytes - length + start as u64),
         None if length == bytes => Ok(0),
-        None => Err(head.footer_too_long(file.name())),
+        None => Err(head.footer_too_long(file.file.name())),
     }
 }

@@ -11,7 +11,7 @@ use coload_types::{Error, Result};
 
 use super::chunks::{Piece, Start};
 use super::head::Head;
-use super::open_inputs::OpenInputs;
+use super::open_inputs::{Looked, OpenInputs};
 use super::reader::WindowReader;
 use crate::request::LoadRequest;
 
@@ -37,8 +37,8 @@ fn open(request: &LoadRequest, number: usize) -> Result<OpenInputs> {
     let Raw::File { file, .. } = TextInput::open(&input)?.raw else {
         return Err(Error::Invalid(format!("{}: parts are read of files only", input.name)));
     };
-    let mut inputs = OpenInputs::new(&Inputs::from(vec![input]), head.line_end());
-    inputs.push(file, &head)?;
+    let mut inputs = OpenInputs::new(&Inputs::from(vec![input]), head.line_end(), 0);
+    inputs.push(Looked::at(file, Vec::new(), &head)?);
     Ok(inputs)
 }
 

@@ -238,7 +238,8 @@ fn one_value_of_many_rows_is_cut_in_the_order_of_the_input() {
 fn a_load_makes_no_more_segments_than_its_memory_asks_for() {
     let dir = scratch();
     let store = Store::create_or_open(dir.path().join("s")).unwrap();
-    let mut options = options_of(dir.path(), &shuffled(20_000), &How::new(KeyKind::Primary, vec![0]));
+    let mut options =
+        options_of(dir.path(), &shuffled(20_000), &How::new(KeyKind::Primary, vec![0]));
     (options.resources.memory, options.resources.chunk_bytes) = (64 << 10, 4 << 10);
     let report = load(&store, &options).unwrap();
     let (runs, segments) = (report.sorted.unwrap().runs, report.published.unwrap().segments);
