@@ -22,6 +22,7 @@ use list::InputList;
 
 pub use list::Inputs;
 pub use listing::{Keep, Met, expand_inputs_where};
+use listing::{Order, glob_files};
 
 /// The argument that means standard input.
 pub const STDIN: &str = "-";
@@ -344,21 +345,7 @@ fn expand_one(arg: &str, sheets: &SheetChoice, inputs: &mut InputList) -> Result
         inputs.push(open_file(arg.to_owned(), Path::new(arg), sheets)?);
         return Ok(());
     }
-    let paths =
-        glob::glob(arg).map_err(|error| Error::Invalid(format!("{arg} is no glob: {error}")))?;
-    let mut found = false;
-    for path in paths {
-        let path = path.map_err(|error| Error::io("read", error.path(), error.error()))?;
-        // A directory beside the files is not meant by a glob.
-        if !path.is_dir() {
-            inputs.push(open_file(path.to_string_lossy().into_owned(), &path, sheets)?);
-            found = true;
-        }
-    }
-    match found {
-        true => Ok(()),
-        false => Err(Error::Invalid(format!("no file matches {arg}"))),
-    }
+    glob_files(arg, Order::Sorted, sheets, &mut |_| Keep::Yes, &mut |input| inputs.push(input))
 }
 
 /// Opens the file, so that one that may not be read is told before the load, not in its middle.

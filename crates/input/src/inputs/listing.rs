@@ -119,18 +119,41 @@ fn files(
         }
         return Ok(found);
     }
+    glob_files(arg, Order::Any, sheets, keep, &mut |input| found.push(input))?;
+    Ok(found)
+}
+
+/// In which order the files of a pattern come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// That of their names, folder by folder.
+    Sorted,
+    /// As the system lists them: their names are not held.
+    Any,
+}
+
+/// Gives the files of a pattern that are kept.
+///
+/// # Errors
+/// `Invalid` when there is none, or when one cannot be opened.
+pub fn glob_files(
+    arg: &str,
+    order: Order,
+    sheets: &SheetChoice,
+    keep: &mut dyn FnMut(Met<'_>) -> Keep,
+    found: &mut dyn FnMut(InputFile),
+) -> Result<()> {
     let (mut paths, mut any) = (Vec::new(), false);
-    for_each_path(arg, &mut |path| {
+    for_each_path(arg, order, &mut |path| {
         paths.push(path);
-        if paths.len() < BATCH_PATHS {
-            return Ok(());
+        if paths.len() == BATCH_PATHS {
+            any |= take_files(&std::mem::take(&mut paths), sheets, keep, found)?;
         }
-        any |= take_files(&std::mem::take(&mut paths), sheets, keep, &mut found)?;
         Ok(())
     })?;
-    any |= take_files(&paths, sheets, keep, &mut found)?;
+    any |= take_files(&paths, sheets, keep, found)?;
     match any {
-        true => Ok(found),
+        true => Ok(()),
         false => Err(Error::Invalid(format!("no file matches {arg}"))),
     }
 }
@@ -140,7 +163,7 @@ fn take_files(
     paths: &[PathBuf],
     sheets: &SheetChoice,
     keep: &mut dyn FnMut(Met<'_>) -> Keep,
-    found: &mut Vec<InputFile>,
+    found: &mut dyn FnMut(InputFile),
 ) -> Result<bool> {
     let metas = by_threads(paths, |path| {
         fs::metadata(path).map_err(|error| Error::io("open", path, &error))
@@ -158,9 +181,9 @@ fn take_files(
             kept.push((name, path, meta));
         }
     }
-    found.append(&mut by_threads(&kept, |(name, path, meta)| {
-        open_found(name.clone(), path, meta, sheets)
-    })?);
+    let opened =
+        by_threads(&kept, |(name, path, meta)| open_found(name.clone(), path, meta, sheets))?;
+    opened.into_iter().for_each(found);
     Ok(any)
 }
 
@@ -185,8 +208,12 @@ fn ns(time: Option<SystemTime>) -> i128 {
     since.map_or(0, |since| since.as_nanos() as i128)
 }
 
-/// Calls `each` for the paths that are like a pattern, in any order.
-fn for_each_path(arg: &str, each: &mut dyn FnMut(PathBuf) -> Result<()>) -> Result<()> {
+/// Calls `each` for the paths that are like a pattern.
+fn for_each_path(
+    arg: &str,
+    order: Order,
+    each: &mut dyn FnMut(PathBuf) -> Result<()>,
+) -> Result<()> {
     let wrong = |error| Error::Invalid(format!("{arg} is no glob: {error}"));
     let (folder, last) = arg.rsplit_once('/').unwrap_or(("", arg));
     let is_simple = !folder.contains(['*', '?', '[']) && !last.contains("**");
@@ -206,14 +233,20 @@ fn for_each_path(arg: &str, each: &mut dyn FnMut(PathBuf) -> Result<()>) -> Resu
         return Ok(());
     }
     let fail = |error: std::io::Error| Error::io("read", dir, &error);
+    // As globs name files: without a dot for the folder that one is in.
+    let mut each = |name: &str| match folder {
+        "" if !arg.starts_with('/') => each(PathBuf::from(name)),
+        _ => each(dir.join(name)),
+    };
+    let mut names: Vec<Box<str>> = Vec::new();
     for entry in fs::read_dir(dir).map_err(fail)? {
         let name = entry.map_err(fail)?.file_name();
         let Some(name) = name.to_str().filter(|name| pattern.matches(name)) else { continue };
-        // As globs name files: without a dot for the folder that one is in.
-        each(match folder {
-            "" if !arg.starts_with('/') => PathBuf::from(name),
-            _ => dir.join(name),
-        })?;
+        match order {
+            Order::Any => each(name)?,
+            Order::Sorted => names.push(name.into()),
+        }
     }
-    Ok(())
+    names.sort_unstable();
+    names.iter().try_for_each(|name| each(name))
 }
