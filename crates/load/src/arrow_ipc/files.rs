@@ -21,19 +21,15 @@ use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
 
 use super::input::{FieldsRead, fault};
-use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
+use crate::typed::{Asked, Block, BlockFile, FileBody, batch_bytes_max, read_at};
 
-/// A file, looked at.
+/// What is known of a file.
 #[derive(Debug)]
-pub struct IndexedFile {
-    /// Its bytes.
-    pub file: Arc<RawFile>,
+pub struct ArrowFile {
     /// Its fields.
     pub fields: Arc<FieldsRead>,
     /// Its dictionaries, in their order.
     pub dictionaries: Vec<DictionaryAt>,
-    /// Bytes that are no batch.
-    pub head: u64,
 }
 
 /// Values of a dictionary.
@@ -125,7 +121,7 @@ pub fn index_file(
     number: usize,
     asked: Asked<'_>,
     batches: &mut Vec<BatchAt>,
-) -> Result<IndexedFile> {
+) -> Result<BlockFile<ArrowFile>> {
     let first = batches.len();
     let mut index = Index { file: &file, number, at: 0, batches, first, dictionaries: Vec::new() };
     let mut magic = [0; FILE_MAGIC.len()];
@@ -159,7 +155,7 @@ pub fn index_file(
     for batch in &mut batches[first..] {
         batch.bytes = batch.bytes.saturating_add(u64::from(batch.rows).saturating_mul(key_bytes));
     }
-    Ok(IndexedFile { file, fields, dictionaries, head })
+    Ok(BlockFile { file, is: ArrowFile { fields, dictionaries }, head })
 }
 
 /// Bytes of a row's texts in dictionaries of more values than codes have.

@@ -14,23 +14,12 @@ use coload_input::RawFile;
 use coload_types::Result;
 
 use super::input::{FieldsRead, HeadRead, check_head, cut_off, fault, wrong_marker};
-use crate::typed::{Asked, Block, Cutting, batch_bytes_max, read_at};
+use crate::typed::{Asked, Block, BlockFile, Cutting, batch_bytes_max, read_at};
 
 /// Bytes in which the header is looked for first.
 const HEADER_BYTES: u64 = 64 << 10;
 /// Share of a chunk that blocks have which are read together.
 const RUN_SHARE: u64 = 4;
-
-/// A file, looked at.
-#[derive(Debug)]
-pub struct IndexedFile {
-    /// Its bytes.
-    pub file: Arc<RawFile>,
-    /// What its header says.
-    pub head_of: HeadRead,
-    /// Bytes of the header.
-    pub head: u64,
-}
 
 /// Blocks of a file that are read together.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +60,7 @@ pub fn index_file(
     asked: Asked<'_>,
     cutting: Cutting,
     runs: &mut Vec<RunAt>,
-) -> Result<IndexedFile> {
+) -> Result<BlockFile<HeadRead>> {
     let header = read_header(&file, batch_bytes_max(asked));
     let header = header.map_err(|error| fault(asked, (number, 0), None, error))?;
     let head = header.bytes as u64;
@@ -79,7 +68,7 @@ pub fn index_file(
     let mut walk =
         Walk { file: &file, number, head_of: &head_of, at: head, blocks: 0, asked, cutting };
     walk.blocks(runs).map_err(|error| fault(asked, (number, walk.at), Some(walk.blocks), error))?;
-    Ok(IndexedFile { file, head_of, head })
+    Ok(BlockFile { file, is: head_of, head })
 }
 
 /// Reads the header of a file, which takes `bytes_max` at most.
