@@ -9,6 +9,7 @@ mod stream;
 
 use crate::typed::BlockInputs;
 
+pub use files::{batches_told, rows_before};
 pub use look::look_at_arrow;
 pub use reading::ArrowForm;
 

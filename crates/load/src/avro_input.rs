@@ -5,17 +5,20 @@
 //!   chunks           |         0         |   1 ...            blocks by their bytes in memory
 //! ```
 //!
-//! Objects of stores are streams, too: to find their blocks is to read all of them.
+//! Objects of stores are streams, too: to find their blocks is to read all of them. A part of a file has the blocks that
+//! begin in it.
 
 mod files;
 mod input;
 mod look;
+mod parts;
 mod reading;
 mod stream;
 
 use crate::typed::BlockInputs;
 
 pub use look::look_at_avro;
+pub use parts::{first_block_at, first_block_behind};
 pub use reading::AvroForm;
 
 /// Inputs of Avro.

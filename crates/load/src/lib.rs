@@ -47,6 +47,7 @@ mod share;
 mod share_into_store;
 mod splits;
 mod spool;
+mod starts;
 mod target;
 mod text;
 mod text_fragments;

@@ -55,14 +55,14 @@ pub struct InputPart {
 pub enum PartIs {
     /// All of it.
     Whole,
-    /// The records that start in these bytes; the first of them is taken to start at `start`.
+    /// The records, or blocks of Avro, that start in these bytes; the first of them is taken to start at `start`.
     Bytes {
         /// Bytes of the split.
         range: Range<u64>,
         /// Where the first record starts that is read.
         start: u64,
     },
-    /// These row groups.
+    /// These row groups of Parquet, or record batches of Arrow.
     RowGroups(Range<u32>),
 }
 

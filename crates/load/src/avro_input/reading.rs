@@ -26,8 +26,8 @@ pub struct AvroForm;
 /// A block to be read, wherever it is.
 struct Piece<'a> {
     file: usize,
-    /// Its number in the input, and where it starts.
-    number: u64,
+    /// Its number in the input, if it is known, and where it starts.
+    number: Option<u64>,
     start: u64,
     head_of: &'a HeadRead,
     rows: u64,
@@ -96,15 +96,12 @@ impl BlockForm for AvroForm {
         read.room.take(run.bytes);
         let bytes =
             read.clock.time(Step::Read, || read_at(&file.file, run.start, run.bytes as usize))?;
-        let mut at = 0;
-        for number in run.first_block.. {
-            if at == bytes.len() {
-                break;
-            }
+        let (mut at, mut number) = (0, run.first_block);
+        while at < bytes.len() {
             let start = run.start + at as u64;
             let spot = (run.file as usize, start);
             let (head, stored) = block_at(&bytes[at..], &file.is)
-                .map_err(|error| fault(read.asked, spot, Some(number), error))?;
+                .map_err(|error| fault(read.asked, spot, number, error))?;
             at += head.total_bytes() as usize;
             let piece = Piece {
                 file: run.file as usize,
@@ -117,6 +114,7 @@ impl BlockForm for AvroForm {
             };
             let span = read_piece(piece, read)?;
             read.done(span, head.total_bytes())?;
+            number = number.map(|number| number + 1);
         }
         Ok(())
     }
@@ -127,7 +125,7 @@ impl BlockForm for AvroForm {
     ) -> Result<PieceSpan> {
         let piece = Piece {
             file: block.file,
-            number: block.number,
+            number: Some(block.number),
             start: block.start,
             head_of: &block.head_of,
             rows: block.rows,
@@ -149,7 +147,7 @@ fn read_piece(piece: Piece<'_>, read: &mut ChunkRead<'_, AvroForm>) -> Result<Pi
         read_rows(&fields.layout, &fields.is_read, (raw, piece.rows), bytes_max)
     });
     let mut columns = columns
-        .map_err(|error| fault(asked, (piece.file, piece.start), Some(piece.number), error))?;
+        .map_err(|error| fault(asked, (piece.file, piece.start), piece.number, error))?;
     let mut of_columns: Vec<Column<'_>> = Vec::with_capacity(fields.of_column.len());
     for (field, dictionary) in fields.of_column.iter().zip(&fields.dictionaries) {
         let (values, slice) = match columns.get_mut(*field).and_then(Option::take) {

@@ -2,7 +2,7 @@
 
 use coload_arrow::Fault;
 use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
-use coload_parquet::{Footer, Leaves, MAGIC, ParquetField, TAIL_BYTES};
+use coload_parquet::{Footer, Leaves, MAGIC, ParquetField, RowGroup, TAIL_BYTES};
 use coload_types::{Error, Place, Result};
 
 use super::files::read_footer;
@@ -51,12 +51,12 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
     }))
 }
 
-/// Bytes of the row groups of a file, in their order.
+/// The row groups of a file, in their order, without their columns.
 ///
 /// # Errors
 /// `Input` when it is damaged.
-pub fn row_groups(file: &RawFile) -> Result<Vec<u64>> {
-    Ok(footer_of(file)?.groups.iter().map(|group| group.bytes).collect())
+pub fn row_groups(file: &RawFile) -> Result<Vec<RowGroup>> {
+    Ok(footer_of(file)?.groups)
 }
 
 /// Rows of all inputs of a load, where their footers tell it: of Parquet of which nothing is left out.

@@ -7,15 +7,16 @@
 //!   streams   bytes -> reader -> blocks -> chunks
 //! ```
 //!
-//! A [`BlockForm`] knows the bytes of a format; what is here knows files, places and chunks.
+//! Of a file that several workers read, each has the blocks of its part. A [`BlockForm`] knows the bytes of a format; what is here knows files, places and chunks.
 
 mod reading;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::{Arc, atomic::AtomicUsize};
 
 use coload_input::{InputFile, Inputs, Raw, RawFile, TextInput, Waiting};
-use coload_types::Result;
+use coload_types::{Error, Result};
 
 use super::{Asked, Block, BlockReader, Chunks, Cutting, Rows, StreamRows, StreamSource, cutting};
 use crate::account::Account;
@@ -109,8 +110,17 @@ pub struct BlockFile<F> {
     pub file: Arc<RawFile>,
     /// What is known of it.
     pub is: F,
-    /// Bytes that are no block: blocks stand behind them in the account.
-    pub head: u64,
+    /// Where the blocks that are read stand in the account: behind what is no block, and blocks that others read.
+    pub span: Range<u64>,
+    /// Whether another worker reads other blocks of the file.
+    pub is_part: bool,
+}
+
+impl<F> BlockFile<F> {
+    /// Bytes before a part of a file, which are not counted; 0 of a whole one.
+    fn skipped(&self) -> u64 {
+        if self.is_part { self.span.start } else { 0 }
+    }
 }
 
 /// Inputs of a form.
@@ -191,6 +201,11 @@ impl<F: BlockForm> Format for BlockInputs<F> {
             StreamSource::new([opened], asked, cutting, reader)
         } else if let Some(files) = BlockFiles::open(asked, cutting)? {
             return Ok(BlockInputs::Files(files));
+        } else if request.share.as_ref().is_some_and(|share| !share.parts.is_empty()) {
+            return Err(Error::Invalid(format!(
+                "{}: parts are read of files only, and an input is none",
+                inputs.name(0)
+            )));
         } else {
             let named = move |number: usize| Waiting::Named(inputs.at(number));
             StreamSource::new(numbers.map(named), asked, cutting, reader)
@@ -217,10 +232,10 @@ impl<F: BlockForm> Format for BlockInputs<F> {
         match self {
             BlockInputs::Files(files) => {
                 let of = |file: &BlockFile<F::File>| InputBounds {
-                    start: file.head,
+                    start: file.span.start,
                     lines: 0,
-                    end: Some(file.file.bytes()),
-                    part: None,
+                    end: Some(file.span.end),
+                    part: file.is_part.then_some(file.span.end),
                 };
                 files.files.iter().map(of).collect()
             }
@@ -233,14 +248,18 @@ impl<F: BlockForm> Format for BlockInputs<F> {
 
     fn stored_bytes(&self) -> u64 {
         match self {
-            BlockInputs::Files(files) => files.files.iter().map(|file| file.file.bytes()).sum(),
+            BlockInputs::Files(files) => {
+                files.files.iter().map(|file| file.span.end - file.skipped()).sum()
+            }
             BlockInputs::Stream(_, stream) => stream.bytes,
         }
     }
 
     fn head_bytes(&self) -> u64 {
         match self {
-            BlockInputs::Files(files) => files.files.iter().map(|file| file.head).sum(),
+            BlockInputs::Files(files) => {
+                files.files.iter().map(|file| file.span.start - file.skipped()).sum()
+            }
             BlockInputs::Stream(..) => 0,
         }
     }
