@@ -102,6 +102,6 @@ pub use target::{
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
 pub use typed_source::{PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted};
-pub use wanted::{RowTest, keep_wanted_inputs};
+pub use wanted::{WantedRows, keep_wanted_inputs};
 pub use widen::Widened;
 pub use wider_columns::WiderColumns;
