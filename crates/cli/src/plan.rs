@@ -13,7 +13,7 @@ use coload_source::{
     Sniffed, sniff,
 };
 use coload_store::{LoadMode, Store};
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 use coload_wire::ColumnFrom;
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
@@ -215,7 +215,7 @@ pub fn plan_with(
     if request.partitions == Partitions::AreColumns {
         // What is set says otherwise.
         let is_set = |new: &SetColumn| {
-            request.set.iter().any(|set| set.column.eq_ignore_ascii_case(&new.column))
+            request.set.iter().any(|set| same_name(&set.column, &new.column))
         };
         let found = partition_columns(inputs.names())?;
         wanted.extend(found.into_iter().filter(|column| !is_set(column)));
@@ -438,7 +438,7 @@ fn check_fields(
         }
         let other = sniff(&input.name, &text, end, given, None)?;
         let pairs = sniffed.schema.columns().iter().zip(other.schema.columns());
-        let alike = pairs.filter(|(a, b)| a.name.eq_ignore_ascii_case(&b.name)).count();
+        let alike = pairs.filter(|(a, b)| same_name(&a.name, &b.name)).count();
         if alike != sniffed.schema.len() || alike != other.schema.len() {
             return Err(Error::Invalid(format!(
                 "{} has other fields than {first}, or in another order: load it by itself",

@@ -15,7 +15,7 @@ use coload_store::{
     Store, merge_small_within,
 };
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, same_name};
 use coload_wire::{
     DONE, Done, Finish, LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME,
     Work,
@@ -292,7 +292,7 @@ impl Inner {
         }
         for entry in begun {
             let Ok(begun) = LoadDescription::decode(&entry.description) else { continue };
-            if begun.table.eq_ignore_ascii_case(&description.table)
+            if same_name(&begun.table, &description.table)
                 && begun.salt == 0
                 && begun.share.is_none()
                 && begun.origin == description.origin

@@ -6,7 +6,7 @@ use coload_store::{
     FinishedShare, INPUTS_KEPT_MAX, LoadId, LoadTarget, ShareOf, ShareSegment, SharesAre, SplitSpan,
 };
 use coload_types::bytes::{ByteReader, checksum, put_varint};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, same_name};
 
 use crate::description::LoadDescription;
 use crate::dialect::put_dialect;
@@ -194,7 +194,7 @@ impl LoadDescription {
     pub fn share_differences(&self, begun: &LoadDescription) -> Vec<String> {
         let (Some(share), Some(other)) = (&self.share, &begun.share) else { return Vec::new() };
         let mut found = Vec::new();
-        if !self.table.eq_ignore_ascii_case(&begun.table) {
+        if !same_name(&self.table, &begun.table) {
             found.push(format!("it goes into {}, and that into {}", self.table, begun.table));
         }
         if share.of.count != other.of.count {
