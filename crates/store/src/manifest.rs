@@ -124,6 +124,23 @@ pub struct ColumnStats {
     pub nulls: u64,
 }
 
+impl TableEntry {
+    /// The files in `segments/` that the table needs.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        let older = self.older.iter().map(|older| older.file.as_str());
+        self.segments.iter().flat_map(SegmentEntry::file_names).chain(older)
+    }
+}
+
+impl SegmentEntry {
+    /// The files in `segments/` that the segment needs: its own, the set of its deleted rows, and trees of indexes.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        let deleted = self.deleted.as_ref().and_then(DeletedEntry::file);
+        let trees = self.trees.iter().map(|tree| tree.part.file.as_str());
+        std::iter::once(self.file.as_str()).chain(deleted).chain(trees)
+    }
+}
+
 impl Manifest {
     /// A new store: no tables.
     pub fn first() -> Self {
