@@ -240,6 +240,62 @@ fn lines_of_json_and_row_groups_are_shared_too() {
     });
 }
 
+/// A file of Avro with these rows in blocks of ten, not compressed.
+fn avro(rows: u64) -> Vec<u8> {
+    let long = |value: u64, out: &mut Vec<u8>| {
+        let mut word = value << 1;
+        while word >= 0x80 {
+            out.push(word as u8 | 0x80);
+            word >>= 7;
+        }
+        out.push(word as u8);
+    };
+    let sized = |bytes: &[u8], out: &mut Vec<u8>| {
+        long(bytes.len() as u64, out);
+        out.extend(bytes);
+    };
+    let marker = b"sixteen of bytes";
+    let mut file = b"Obj\x01".to_vec();
+    long(1, &mut file);
+    let schema = r#"{"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"},
+        {"name": "note", "type": "string"}, {"name": "n", "type": "int"}]}"#;
+    sized(b"avro.schema", &mut file);
+    sized(schema.as_bytes(), &mut file);
+    long(0, &mut file);
+    file.extend(marker);
+    for first in (0..rows).step_by(10) {
+        let ids = first..rows.min(first + 10);
+        let mut block = Vec::new();
+        for id in ids.clone() {
+            long(id, &mut block);
+            // A marker within a block, and what looks like one of no records behind it.
+            let note: &[u8] = if id % 7 == 0 { b"sixteen of bytes\0\0sixteen of bytes" } else { b"note" };
+            sized(note, &mut block);
+            long(id % 10, &mut block);
+        }
+        long(ids.end - ids.start, &mut file);
+        sized(&block, &mut file);
+        file.extend(marker);
+    }
+    file
+}
+
+#[test]
+fn blocks_of_one_file_of_avro_are_shared_by_three_workers() {
+    with_each_target(|sandbox, into| {
+        sandbox.write("t.avro", avro(1499));
+        let plan = sandbox.run(&["plan", "t.avro", "--workers", "3", "--split-min", "700"]).ok();
+        assert!(plan.out.contains("bytes 0 to ") && plan.out.matches("t.avro").count() > 9, "{plan:?}");
+        for worker in ["3/3", "1/3"] {
+            share(sandbox, "t.avro", into, worker, &["--columns", COLUMNS]).ok();
+        }
+        let last = share(sandbox, "t.avro", into, "2/3", &["--columns", COLUMNS]).ok();
+        assert!(last.out.contains("all 3 shares") && last.out.contains("1,499 rows"), "{last:?}");
+        assert_eq!(seen(sandbox), expected(1499));
+        assert_eq!(sandbox.query("SELECT count(*) FROM t WHERE n <> id % 10"), ["0"]);
+    });
+}
+
 #[test]
 fn many_names_are_shared_by_their_hashes() {
     let sandbox = Sandbox::new();

@@ -11,10 +11,11 @@ use coload_types::Value;
 use proptest::prelude::*;
 
 use crate::model::Row;
-use crate::parquet_files::{KINDS, Seeds, Shape, bytes, seeds};
+use crate::parquet_files::{KINDS, Shape, bytes};
 use crate::parquet_input::parquet_options;
 use crate::support::{load, rows, scratch, write};
 use crate::text::Random;
+use crate::typed_values::{Seeds, seeds};
 
 /// The types whose values are those of the kinds of files.
 const TYPES: [&str; 20] = [
