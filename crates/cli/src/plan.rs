@@ -214,9 +214,8 @@ pub fn plan_with(
     let mut wanted = request.set.clone();
     if request.partitions == Partitions::AreColumns {
         // What is set says otherwise.
-        let is_set = |new: &SetColumn| {
-            request.set.iter().any(|set| same_name(&set.column, &new.column))
-        };
+        let is_set =
+            |new: &SetColumn| request.set.iter().any(|set| same_name(&set.column, &new.column));
         let found = partition_columns(inputs.names())?;
         wanted.extend(found.into_iter().filter(|column| !is_set(column)));
     }

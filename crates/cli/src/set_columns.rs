@@ -139,8 +139,7 @@ pub fn partition_columns(names: &Names) -> Result<Vec<SetColumn>> {
                     "--partitions: {name} has no folder such as year=2026 in its path"
                 )));
             }
-            let twice =
-                |at: usize| keys[..at].iter().any(|key| same_name(key, &keys[at]));
+            let twice = |at: usize| keys[..at].iter().any(|key| same_name(key, &keys[at]));
             if let Some(at) = (0..keys.len()).find(|at| twice(*at)) {
                 return Err(Error::Invalid(format!(
                     "--partitions: {name} has {}= twice in its path",

@@ -182,8 +182,7 @@ fn columns_of(
 ) -> Result<Sniffed> {
     let fields = &found.fields;
     let names = unique_texts(fields.iter().map(|field| field.name.clone()));
-    if let Some(wrong) =
-        given.iter().find(|given| !names.iter().any(|n| same_name(n, &given.name)))
+    if let Some(wrong) = given.iter().find(|given| !names.iter().any(|n| same_name(n, &given.name)))
     {
         return Err(Error::Invalid(format!(
             "--types: {name} has no field {}; it has {}",

@@ -313,7 +313,9 @@ fn split_input(
             InputForm::Parquet => {
                 let groups = row_groups(&file_of(request, number)?)?;
                 let groups: Vec<u64> = groups.iter().map(|group| group.bytes).collect();
-                put_together(&groups, most, |range, bytes| push(SplitPart::RowGroups(range), bytes));
+                put_together(&groups, most, |range, bytes| {
+                    push(SplitPart::RowGroups(range), bytes)
+                });
             }
             InputForm::Arrow => {
                 let batches = batches_told(&file_of(request, number)?)?;

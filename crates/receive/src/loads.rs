@@ -15,8 +15,7 @@ use coload_store::{JournalEntry, LoadId, LoadJournal, LoadMode, Store};
 use coload_threads::lock;
 use coload_types::{Error, Result, same_name};
 use coload_wire::{
-    Done, LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME,
-    Work,
+    Done, LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME, Work,
 };
 use futures::Stream;
 use identity::{Identity, target_of};

@@ -36,7 +36,9 @@ mod tests {
 
     #[test]
     fn names_are_the_same_in_any_case_of_any_script() {
-        assert!(same_name("Price", "PRICE") && same_name("größe", "GRÖßE") && same_name("Ёлка", "ёЛКА"));
+        assert!(
+            same_name("Price", "PRICE") && same_name("größe", "GRÖßE") && same_name("Ёлка", "ёЛКА")
+        );
         // The sign of Kelvin is a K.
         assert!(same_name("k", "\u{212a}"));
         assert!(!same_name("a", "á") && !same_name("a", "a ") && same_name("", ""));

@@ -269,7 +269,8 @@ fn avro(rows: u64) -> Vec<u8> {
         for id in ids.clone() {
             long(id, &mut block);
             // A marker within a block, and what looks like one of no records behind it.
-            let note: &[u8] = if id % 7 == 0 { b"sixteen of bytes\0\0sixteen of bytes" } else { b"note" };
+            let note: &[u8] =
+                if id % 7 == 0 { b"sixteen of bytes\0\0sixteen of bytes" } else { b"note" };
             sized(note, &mut block);
             long(id % 10, &mut block);
         }
@@ -285,7 +286,10 @@ fn blocks_of_one_file_of_avro_are_shared_by_three_workers() {
     with_each_target(|sandbox, into| {
         sandbox.write("t.avro", avro(1499));
         let plan = sandbox.run(&["plan", "t.avro", "--workers", "3", "--split-min", "700"]).ok();
-        assert!(plan.out.contains("bytes 0 to ") && plan.out.matches("t.avro").count() > 9, "{plan:?}");
+        assert!(
+            plan.out.contains("bytes 0 to ") && plan.out.matches("t.avro").count() > 9,
+            "{plan:?}"
+        );
         for worker in ["3/3", "1/3"] {
             share(sandbox, "t.avro", into, worker, &["--columns", COLUMNS]).ok();
         }

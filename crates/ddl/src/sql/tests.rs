@@ -245,7 +245,8 @@ fn indexes_are_read_and_written() {
 #[test]
 fn clauses_find_columns_in_any_case_of_any_script() {
     let columns = "größe INT NOT NULL, \"Ёлка\" VARCHAR";
-    let clauses = "PRIMARY KEY (GRÖßE, ёЛКА), UNIQUE (ЁЛКА), CHECK (GRÖßE > 5), CHECK (length(ёлкА) < 9)";
+    let clauses =
+        "PRIMARY KEY (GRÖßE, ёЛКА), UNIQUE (ЁЛКА), CHECK (GRÖßE > 5), CHECK (length(ёлкА) < 9)";
     let schema = parse_columns(&format!("{columns}, {clauses}")).unwrap();
     assert_eq!(schema.key().unwrap().columns(), [0, 1]);
     assert_eq!(schema.indexes()[0].columns(), [1]);
@@ -253,7 +254,8 @@ fn clauses_find_columns_in_any_case_of_any_script() {
     assert_eq!(checked, [[0], [1]]);
     let schema = parse_columns(&format!("{columns}, CLUSTER BY (ЁЛКА)")).unwrap();
     assert_eq!(schema.key().unwrap().columns(), [1]);
-    let index = |name| Index::of_names(name, crate::IndexKind::Plain, (&["ЁЛКА"], schema.columns()));
+    let index =
+        |name| Index::of_names(name, crate::IndexKind::Plain, (&["ЁЛКА"], schema.columns()));
     assert_eq!(index("ä").unwrap().columns(), [1]);
     let twice = vec![index("ä").unwrap(), index("Ä").unwrap()];
     assert!(schema.with_indexes(twice).unwrap_err().to_string().contains("two indexes are named"));

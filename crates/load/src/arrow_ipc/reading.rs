@@ -49,7 +49,8 @@ impl BlockForm for ArrowForm {
 
     fn index(
         file: Arc<RawFile>,
-        (number, before): (usize, Option<&ArrowFile>),
+        number: usize,
+        before: Option<&ArrowFile>,
         asked: Asked<'_>,
         _cutting: Cutting,
         places: &mut Vec<BatchAt>,

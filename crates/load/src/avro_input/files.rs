@@ -117,12 +117,7 @@ pub struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Begins with the block at a byte.
-    pub fn new(
-        file: &'a RawFile,
-        marker: [u8; MARKER_BYTES],
-        at: u64,
-        bytes_max: u64,
-    ) -> Self {
+    pub fn new(file: &'a RawFile, marker: [u8; MARKER_BYTES], at: u64, bytes_max: u64) -> Self {
         Walk { file, marker, bytes_max, at, blocks: 0, head: None }
     }
 

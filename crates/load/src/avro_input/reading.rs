@@ -49,7 +49,8 @@ impl BlockForm for AvroForm {
 
     fn index(
         file: Arc<RawFile>,
-        (number, before): (usize, Option<&HeadRead>),
+        number: usize,
+        before: Option<&HeadRead>,
         asked: Asked<'_>,
         cutting: Cutting,
         places: &mut Vec<RunAt>,
@@ -146,8 +147,8 @@ fn read_piece(piece: Piece<'_>, read: &mut ChunkRead<'_, AvroForm>) -> Result<Pi
         read.room.take(raw.len() as u64);
         read_rows(&fields.layout, &fields.is_read, (raw, piece.rows), bytes_max)
     });
-    let mut columns = columns
-        .map_err(|error| fault(asked, (piece.file, piece.start), piece.number, error))?;
+    let mut columns =
+        columns.map_err(|error| fault(asked, (piece.file, piece.start), piece.number, error))?;
     let mut of_columns: Vec<Column<'_>> = Vec::with_capacity(fields.of_column.len());
     for (field, dictionary) in fields.of_column.iter().zip(&fields.dictionaries) {
         let (values, slice) = match columns.get_mut(*field).and_then(Option::take) {

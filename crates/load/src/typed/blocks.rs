@@ -55,7 +55,8 @@ pub trait BlockForm: Sized + 'static {
     /// read.
     fn index(
         file: Arc<RawFile>,
-        (number, before): (usize, Option<&Self::File>),
+        number: usize,
+        before: Option<&Self::File>,
         asked: Asked<'_>,
         cutting: Cutting,
         places: &mut Vec<Self::Place>,
@@ -161,7 +162,7 @@ impl<F: BlockForm> BlockFiles<F> {
             }
             let Raw::File { file, .. } = input.raw else { return Ok(None) };
             let before = files.last().map(|last| &last.is);
-            files.push(F::index(file, (number, before), asked, cutting, &mut places)?);
+            files.push(F::index(file, number, before, asked, cutting, &mut places)?);
         }
         let chunks = Chunks::new(places.iter().map(F::block_of), cutting);
         Ok(Some(BlockFiles { files, places, chunks }))

@@ -7,13 +7,16 @@ use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
     Int32Array, Int64Array, LargeStringArray, RecordBatch, RunArray, StringArray, StringViewArray,
-    Time32MillisecondArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampSecondArray, UInt64Array,
+    Time32MillisecondArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    TimestampSecondArray, UInt64Array,
 };
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{Field, Schema};
 
 use crate::text::Random;
-use crate::typed_values::{clock, date, days, micros, quoted, seeds, small, thousandths, word, NULL};
+use crate::typed_values::{
+    NULL, clock, date, days, micros, quoted, seeds, small, thousandths, word,
+};
 
 /// How an input is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +66,10 @@ pub fn column(kind: usize, rows: usize, random: &mut Random) -> (ArrayRef, Vec<S
         }
         5 => {
             let array = Decimal128Array::from(of(&seeds, |s| i128::from(small(s)) * 10));
-            (Arc::new(array.with_precision_and_scale(12, 3).unwrap()), bare(&|s| thousandths(small(s) * 10)))
+            (
+                Arc::new(array.with_precision_and_scale(12, 3).unwrap()),
+                bare(&|s| thousandths(small(s) * 10)),
+            )
         }
         6 => (Arc::new(StringArray::from(of(&seeds, word))), bare(&text_of)),
         7 => (Arc::new(LargeStringArray::from(of(&seeds, word))), bare(&text_of)),
@@ -81,9 +87,7 @@ pub fn column(kind: usize, rows: usize, random: &mut Random) -> (ArrayRef, Vec<S
             let array: RunArray<Int32Type> = values.iter().map(Option::as_deref).collect();
             (Arc::new(array), bare(&|s| text_of(s % 3)))
         }
-        11 => {
-            (Arc::new(Date32Array::from(of(&seeds, days))), bare(&date))
-        }
+        11 => (Arc::new(Date32Array::from(of(&seeds, days))), bare(&date)),
         12 => {
             let array = TimestampMicrosecondArray::from(of(&seeds, micros));
             (Arc::new(array), bare(&|s| format!("1970-01-01 {}", clock(s))))

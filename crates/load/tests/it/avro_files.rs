@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use crate::text::Random;
-use crate::typed_values::{NULL, Seeds, clock, date, days, micros, quoted, small, thousandths, uuid, word};
+use crate::typed_values::{
+    NULL, Seeds, clock, date, days, micros, quoted, small, thousandths, uuid, word,
+};
 
 /// Kinds of columns: their types.
 pub const KINDS: [&str; 20] = [

@@ -13,7 +13,9 @@ use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::ColumnPath;
 
 use crate::text::Random;
-use crate::typed_values::{NULL, Seeds, clock, date, days, micros, quoted, small, thousandths, uuid, word};
+use crate::typed_values::{
+    NULL, Seeds, clock, date, days, micros, quoted, small, thousandths, uuid, word,
+};
 
 /// Kinds of columns: their types, what their values are, and the encodings that these may have.
 pub const KINDS: [&str; 20] = [

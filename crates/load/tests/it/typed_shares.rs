@@ -78,9 +78,7 @@ fn draw_file(form: InputForm, kinds: &[usize], random: &mut Random) -> Vec<u8> {
     });
     let blocks: Vec<Vec<Seeds>> = blocks.collect();
     match form {
-        InputForm::Parquet => {
-            parquet_files::bytes(kinds, &blocks, Shape::draw(random), random)
-        }
+        InputForm::Parquet => parquet_files::bytes(kinds, &blocks, Shape::draw(random), random),
         _ => {
             let codec = random.of(&CODECS);
             avro_files::bytes(kinds, &blocks, codec, random).0
@@ -185,6 +183,9 @@ fn a_damaged_block_fails_a_share() {
     let loads = [1, 2].map(|n| shared.load(n, &options.resources, &options.hooks, &store));
     let failed: Vec<String> =
         loads.iter().filter_map(|load| Some(load.as_ref().err()?.to_string())).collect();
-    assert!(failed.iter().any(|text| text.contains("marker") && text.contains("in.avro")), "{failed:?}");
+    assert!(
+        failed.iter().any(|text| text.contains("marker") && text.contains("in.avro")),
+        "{failed:?}"
+    );
     assert!(store.snapshot().unwrap().tables().is_empty());
 }

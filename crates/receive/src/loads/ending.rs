@@ -4,7 +4,9 @@ use std::sync::{Arc, atomic::Ordering};
 use std::time::{Instant, SystemTime};
 
 use coload_link::Message;
-use coload_store::{KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict, merge_small_within};
+use coload_store::{
+    KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict, merge_small_within,
+};
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{DONE, Done, Finish, LoadDescription};

@@ -41,8 +41,7 @@ pub(crate) fn drop_index(
     name: &str,
     on_missing: OnMissing,
 ) -> Result<Outcome> {
-    let has =
-        |table: &TableEntry| table.schema.indexes().iter().any(|i| same_name(&i.name, name));
+    let has = |table: &TableEntry| table.schema.indexes().iter().any(|i| same_name(&i.name, name));
     let Some(at) = manifest.tables.iter().position(has) else {
         return match on_missing {
             OnMissing::Ignore => Ok(Outcome::Unchanged),
@@ -85,8 +84,7 @@ pub(crate) fn with_names(manifest: &Manifest, table: &str, schema: Schema) -> Re
 
 /// The table that has an index.
 fn owner_of<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a TableEntry> {
-    let has =
-        |table: &&TableEntry| table.schema.indexes().iter().any(|i| same_name(&i.name, name));
+    let has = |table: &&TableEntry| table.schema.indexes().iter().any(|i| same_name(&i.name, name));
     manifest.tables.iter().find(has)
 }
 
