@@ -311,14 +311,14 @@ fn split_input(
     if cut == Cut::Large && bytes > most {
         match request.form {
             InputForm::Parquet => {
-                let groups = row_groups(&file_of(request, number)?)?;
+                let groups = row_groups(file_of(request, number)?.as_ref())?;
                 let groups: Vec<u64> = groups.iter().map(|group| group.bytes).collect();
                 put_together(&groups, most, |range, bytes| {
                     push(SplitPart::RowGroups(range), bytes)
                 });
             }
             InputForm::Arrow => {
-                let batches = batches_told(&file_of(request, number)?)?;
+                let batches = batches_told(file_of(request, number)?.as_ref())?;
                 put_together(&batches, most, |range, bytes| push(SplitPart::Batches(range), bytes));
             }
             InputForm::Text | InputForm::Avro => {

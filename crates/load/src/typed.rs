@@ -19,7 +19,7 @@ mod parser;
 mod stream;
 mod worker;
 
-pub use blocks::{BlockFile, BlockForm, BlockInputs, ChunkRead, StreamBlock};
+pub use blocks::{BlockFile, BlockForm, BlockInputs, ChunkRead};
 pub use chunks::{Block, Chunks, Cutting, Rows};
 pub use column::ColumnRows;
 pub use dictionary::{Column, Dictionary};

@@ -38,7 +38,7 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
     ) {
         return Err(not_a_file(name));
     }
-    let footer = footer_of(&open_file(input)?)?;
+    let footer = footer_of(open_file(input)?.as_ref())?;
     Ok(Some(TypedInput {
         kind: TypedKind::Parquet,
         record_bytes: record_bytes(&footer),
@@ -69,7 +69,7 @@ pub fn rows_told(request: &LoadRequest) -> Result<Option<u64>> {
     }
     let mut rows = 0_u64;
     for input in request.inputs.iter() {
-        rows = rows.saturating_add(footer_of(&open_file(&input)?)?.rows);
+        rows = rows.saturating_add(footer_of(open_file(&input)?.as_ref())?.rows);
     }
     Ok(Some(rows))
 }
