@@ -26,11 +26,11 @@ use coload::Method;
 pub use answers::AnswerArgs;
 #[cfg(feature = "sql")]
 pub use limits::{LimitArgs, SpillArgs};
-pub use load::{DialectArgs, LoadArgs, ModeArgs, PipelineArgs};
+pub use load::{DialectArgs, LoadArgs, ModeArgs};
 pub use values::{
     BytesPolicy, Delimiter, Dictionaries, Encoding, EscapesForm, ExportQuotes, FormatName,
-    GivenColumns, KeysPolicy, LineEndForm, ManualForm, OptionalByte, QuotesPolicy, RaggedPolicy,
-    RejectsTo, ReportForm, SniffForm, UnnestPath,
+    KeysPolicy, LineEndForm, ManualForm, QuotesPolicy, RaggedPolicy, RejectsTo, ReportForm,
+    SniffForm,
 };
 #[cfg(feature = "sql")]
 pub use values::{LogForm, LogLevel, PriorityName};

@@ -14,9 +14,7 @@ use coload_link::{Exchange, Message, Replies, exchange};
 use coload_store::{JournalEntry, LoadId, LoadJournal, LoadMode, Store};
 use coload_threads::lock;
 use coload_types::{Error, Result, same_name};
-use coload_wire::{
-    Done, LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME, Work,
-};
+use coload_wire::{LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME, Work};
 use futures::Stream;
 use identity::{Identity, target_of};
 use tonic::Status;

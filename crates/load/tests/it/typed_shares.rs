@@ -37,7 +37,8 @@ fn load_shared(
         let shared = SharedLoad::new(request, plan.clone(), print, id).unwrap();
         shared.load(number, &options.resources, &options.hooks, store).unwrap()
     };
-    (count, order.into_iter().map(load).last().unwrap())
+    let mut reports: Vec<LoadReport> = order.into_iter().map(load).collect();
+    (count, reports.pop().unwrap())
 }
 
 /// The records that files of rejects have, in an order that does not depend on who wrote them.
