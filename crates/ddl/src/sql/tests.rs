@@ -252,7 +252,8 @@ fn clauses_find_columns_in_any_case_of_any_script() {
     assert_eq!(schema.indexes()[0].columns(), [1]);
     let checked: Vec<&[usize]> = schema.checks().iter().map(|check| check.columns()).collect();
     assert_eq!(checked, [[0], [1]]);
-    let schema = parse_columns(&format!("{columns}, CLUSTER BY (ЁЛКА)")).unwrap();
+    let sql = format!("CREATE TABLE t ({columns}) CLUSTER BY (ЁЛКА)");
+    let (_, schema) = parse_create_table(&sql).unwrap();
     assert_eq!(schema.key().unwrap().columns(), [1]);
     let index =
         |name| Index::of_names(name, crate::IndexKind::Plain, (&["ЁЛКА"], schema.columns()));

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::arrow_files::{self, Form, batch, column};
-use crate::avro_files::{self, CODECS, MARKER, block, header, sized};
+use crate::avro_files::{self, CODECS, MARKER, block, header, long, sized};
 use crate::parquet_files::{self, Shape};
 use crate::support::{Options, load, rows, scratch, write};
 use crate::text::Random;
@@ -150,6 +150,14 @@ proptest! {
                         2 => block(0, &[], "null", &mut text),
                         _ => text.extend(b"\x02\x7e"),
                     }
+                }
+                if number + 1 == rows && random.one_in(2) {
+                    // A block that ends where the real one does: all that is behind it is right.
+                    let mut inner = Vec::new();
+                    sized(b"no row", &mut inner);
+                    text.extend(MARKER);
+                    long(1, &mut text);
+                    sized(&inner, &mut text);
                 }
                 sized(&text, &mut raw);
             }
