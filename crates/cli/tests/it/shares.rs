@@ -268,9 +268,11 @@ fn avro(rows: u64) -> Vec<u8> {
         let mut block = Vec::new();
         for id in ids.clone() {
             long(id, &mut block);
-            // A marker within a block, and what looks like one of no records behind it.
-            let note: &[u8] =
-                if id % 7 == 0 { b"sixteen of bytes\0\0sixteen of bytes" } else { b"note" };
+            // A marker within a block, and what looks like one of one record behind it.
+            let note: &[u8] = match id % 7 {
+                0 => b"sixteen of bytes\x02\x02xsixteen of bytes",
+                _ => b"note",
+            };
             sized(note, &mut block);
             long(id % 10, &mut block);
         }

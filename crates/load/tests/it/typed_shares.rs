@@ -163,7 +163,7 @@ proptest! {
             }
             block(rows, &raw, "null", &mut file);
         }
-        let mut options = typed_options(InputForm::Avro, &[write(&dir, "in", &file)], "c0 VARCHAR");
+        let mut options = typed_options(InputForm::Avro, &[write(&dir, "in", &file)], "c0 BINARY");
         options.resources.chunk_bytes = 1000;
         let (whole, shared) = (store(&dir, "whole"), store(&dir, "shared"));
         load(&whole, &options).unwrap();
