@@ -55,7 +55,7 @@ impl ConflictRule {
             ConflictRule::Newest(name) => name,
         };
         let columns = schema.columns();
-        let position = columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+        let position = schema.position(name);
         position.map(OnConflict::Newest).ok_or_else(|| {
             let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
             Error::Invalid(format!(

@@ -21,7 +21,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use coload_load::{ArrowRows, Hooks, LoadReport, Resources, load};
 use coload_store::LoadMode;
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 use coload_wire::RejectLimit;
 
 use crate::{DatabaseLoadOptions, DatabaseTable, Origin, PlanRequest, Rows, Schema, plan_with};
@@ -221,8 +221,7 @@ impl Task {
     fn columns_of(&self, there: &Schema) -> Result<Option<Schema>> {
         let find = |name: &str| {
             let exact = there.columns().iter().find(|column| column.name == name);
-            let lower = name.to_lowercase();
-            exact.or_else(|| there.columns().iter().find(|c| c.name.to_lowercase() == lower))
+            exact.or_else(|| there.columns().iter().find(|column| same_name(&column.name, name)))
         };
         let found: Option<Vec<Column>> =
             self.schema.fields().iter().map(|field| find(field.name()).cloned()).collect();

@@ -2,7 +2,7 @@
 
 use coload_ddl::Schema;
 use coload_source::Sniffed;
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 use coload_wire::FieldMap;
 
 use crate::set_columns::{lacking, names_of};
@@ -106,7 +106,7 @@ fn find_field(name: &str, input: &Schema, field: &str) -> Result<usize> {
 
 /// The field of a column: what the user named, else that of its name.
 fn find_source(input: &Schema, named: &[(usize, &str)], column: &Column) -> Option<usize> {
-    let given = named.iter().find(|(_, target)| target.eq_ignore_ascii_case(&column.name));
+    let given = named.iter().find(|(_, target)| same_name(target, &column.name));
     given.map(|(field, _)| *field).or_else(|| input.position(&column.name))
 }
 

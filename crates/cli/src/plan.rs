@@ -14,7 +14,7 @@ use coload_source::{
     Sniffed, sniff,
 };
 use coload_store::{LoadMode, Store};
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 use coload_wire::{ColumnFrom, FieldMap};
@@ -281,9 +281,8 @@ pub fn plan_with(
     let mut wanted = request.set.clone();
     if request.partitions == Partitions::AreColumns {
         // What is set says otherwise.
-        let is_set = |new: &SetColumn| {
-            request.set.iter().any(|set| set.column.eq_ignore_ascii_case(&new.column))
-        };
+        let is_set =
+            |new: &SetColumn| request.set.iter().any(|set| same_name(&set.column, &new.column));
         let found = partition_columns(inputs.names())?;
         wanted.extend(found.into_iter().filter(|column| !is_set(column)));
     }
@@ -512,7 +511,7 @@ fn check_fields(
         }
         let other = sniff(&input.name, &text, end, given, None)?;
         let pairs = sniffed.schema.columns().iter().zip(other.schema.columns());
-        let alike = pairs.filter(|(a, b)| a.name.eq_ignore_ascii_case(&b.name)).count();
+        let alike = pairs.filter(|(a, b)| same_name(&a.name, &b.name)).count();
         if alike != sniffed.schema.len() || alike != other.schema.len() {
             return Err(Error::Invalid(format!(
                 "{} has other fields than {first}, or in another order: load it by itself",

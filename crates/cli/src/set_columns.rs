@@ -5,7 +5,7 @@ use coload_ddl::literal_sql;
 use coload_input::Names;
 use coload_load::check_partition;
 use coload_source::{ColumnForms, Formats, SampleEnd};
-use coload_types::{Column, DataType, Error, Result, parse_value};
+use coload_types::{Column, DataType, Error, Result, parse_value, same_name};
 use coload_wire::{ColumnFrom, Derivation, load_time, partition_value, partition_values};
 
 /// What a column is set to.
@@ -139,8 +139,7 @@ pub fn partition_columns(names: &Names) -> Result<Vec<SetColumn>> {
                     "--partitions: {name} has no folder such as year=2026 in its path"
                 )));
             }
-            let twice =
-                |at: usize| keys[..at].iter().any(|key| key.eq_ignore_ascii_case(&keys[at]));
+            let twice = |at: usize| keys[..at].iter().any(|key| same_name(key, &keys[at]));
             if let Some(at) = (0..keys.len()).find(|at| twice(*at)) {
                 return Err(Error::Invalid(format!(
                     "--partitions: {name} has {}= twice in its path",
@@ -185,7 +184,7 @@ impl SetColumns {
         let mut found =
             SetColumns { from: vec![None; table.map_or(0, Schema::len)], new: Vec::new() };
         for (index, column) in set.iter().enumerate() {
-            let same = |other: &SetColumn| other.column.eq_ignore_ascii_case(&column.column);
+            let same = |other: &SetColumn| same_name(&other.column, &column.column);
             if set[..index].iter().any(same) {
                 return Err(Error::Invalid(format!("--set: {} is set twice", column.column)));
             }

@@ -8,7 +8,7 @@ use coload_load::{
 use coload_source::{
     Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, unique_texts,
 };
-use coload_types::{Column, DataType, Error, Result};
+use coload_types::{Column, DataType, Error, Result, same_name};
 
 use crate::plan::{PlanRequest, sample};
 use crate::set_columns::names_of;
@@ -182,8 +182,7 @@ fn columns_of(
 ) -> Result<Sniffed> {
     let fields = &found.fields;
     let names = unique_texts(fields.iter().map(|field| field.name.clone()));
-    if let Some(wrong) =
-        given.iter().find(|given| !names.iter().any(|n| n.eq_ignore_ascii_case(&given.name)))
+    if let Some(wrong) = given.iter().find(|given| !names.iter().any(|n| same_name(n, &given.name)))
     {
         return Err(Error::Invalid(format!(
             "--types: {name} has no field {}; it has {}",
@@ -198,7 +197,7 @@ fn columns_of(
         }
         None => {
             let column = |(field, name_of): (&TypedField, String)| {
-                let given = given.iter().find(|given| given.name.eq_ignore_ascii_case(&name_of));
+                let given = given.iter().find(|given| same_name(&given.name, &name_of));
                 let data_type = type_of(name, field, given, table.is_some())?;
                 Ok(Column { nullable: field.nullable, ..Column::new(name_of, data_type) })
             };
@@ -245,7 +244,7 @@ fn check_order(name: &str, names: &[String], schema: &Schema) -> Result<()> {
         )));
     }
     for (number, (field, column)) in names.iter().zip(schema.columns()).enumerate() {
-        if !field.eq_ignore_ascii_case(&column.name)
+        if !same_name(field, &column.name)
             && let Some(other) = schema.position(field)
         {
             return Err(Error::Invalid(format!(

@@ -156,7 +156,7 @@ impl Union {
         let mut of_field = Vec::with_capacity(own.schema.len());
         for column in own.schema.columns() {
             let next = self.columns.len();
-            let position = *self.by_name.entry(column.name.to_ascii_lowercase()).or_insert(next);
+            let position = *self.by_name.entry(column.name.to_lowercase()).or_insert(next);
             if position == next {
                 self.columns.push(column.clone());
             }
@@ -183,7 +183,7 @@ impl Union {
     fn schema(&mut self, given: &GivenDialect, all_sampled: bool) -> Result<Schema> {
         let end = if all_sampled && !self.is_cut { SampleEnd::Whole } else { SampleEnd::Cut };
         for typed in &given.columns {
-            let Some(at) = self.by_name.get(&typed.name.to_ascii_lowercase()).copied() else {
+            let Some(at) = self.by_name.get(&typed.name.to_lowercase()).copied() else {
                 let schema = Schema::new(self.columns.clone())?;
                 return Err(Error::Invalid(format!(
                     "--types: no input has a field {}; they have {}",

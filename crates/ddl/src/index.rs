@@ -4,6 +4,7 @@
 
 use coload_types::{Column, Error, Result};
 
+use crate::key::positions;
 use crate::{KEY_COLUMNS_MAX, quote_name};
 
 /// Most indexes of a table.
@@ -64,18 +65,7 @@ impl Index {
         kind: IndexKind,
         (names, columns): (&[S], &[Column]),
     ) -> Result<Self> {
-        let position = |name: &S| {
-            let name = name.as_ref();
-            columns.iter().position(|c| c.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-                let known: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
-                Error::Invalid(format!(
-                    "{} names {name}, and there is no such column (there is {})",
-                    kind.sql_name(),
-                    known.join(", ")
-                ))
-            })
-        };
-        Index::new(name, kind, names.iter().map(position).collect::<Result<_>>()?)
+        Index::new(name, kind, positions(kind.sql_name(), names, columns)?)
     }
 
     /// Positions of its columns in the table, the most significant first.

@@ -3,7 +3,7 @@
 //! The order of keys is the order of their values, column by column; text and binary are compared byte by byte, and
 //! NULL is last.
 
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 
 use crate::quote_name;
 
@@ -50,18 +50,7 @@ impl Key {
     /// # Errors
     /// As [`Self::new`], and when there is no column of a name.
     pub fn of_names<S: AsRef<str>>(kind: KeyKind, names: &[S], columns: &[Column]) -> Result<Self> {
-        let position = |name: &S| {
-            let name = name.as_ref();
-            columns.iter().position(|c| c.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-                let known: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
-                Error::Invalid(format!(
-                    "{} names {name}, and there is no such column (there is {})",
-                    kind.sql_name(),
-                    known.join(", ")
-                ))
-            })
-        };
-        Key::new(kind, names.iter().map(position).collect::<Result<_>>()?)
+        Key::new(kind, positions(kind.sql_name(), names, columns)?)
     }
 
     /// What it promises beside the order.
@@ -85,6 +74,28 @@ impl Key {
             self.columns.iter().map(|column| quote_name(&columns[*column].name)).collect();
         format!("{} ({})", self.kind.sql_name(), names.join(", "))
     }
+}
+
+/// Positions of the columns that a clause names.
+///
+/// # Errors
+/// `Invalid` when there is no column of a name.
+pub(crate) fn positions<S: AsRef<str>>(
+    clause: &str,
+    names: &[S],
+    columns: &[Column],
+) -> Result<Vec<usize>> {
+    let position = |name: &S| {
+        let name = name.as_ref();
+        columns.iter().position(|column| same_name(&column.name, name)).ok_or_else(|| {
+            let known: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+            Error::Invalid(format!(
+                "{clause} names {name}, and there is no such column (there is {})",
+                known.join(", ")
+            ))
+        })
+    };
+    names.iter().map(position).collect()
 }
 
 impl KeyKind {

@@ -1,6 +1,6 @@
 //! A table's columns.
 
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 
 use crate::check::check_rules;
 use crate::index::INDEXES_MAX;
@@ -108,7 +108,7 @@ impl Schema {
                     column + 1
                 )));
             }
-            let is_same = |other: &&Index| other.name.eq_ignore_ascii_case(&index.name);
+            let is_same = |other: &&Index| same_name(&other.name, &index.name);
             if !index.name.is_empty() && indexes[..number].iter().any(|other| is_same(&other)) {
                 return Err(Error::Invalid(format!("two indexes are named {}", index.name)));
             }
@@ -158,10 +158,6 @@ impl Schema {
 
     /// Position of a column by name, without regard to case, of all scripts: as columns are told apart.
     pub fn position(&self, name: &str) -> Option<usize> {
-        let is_it = |known: &str| match known.is_ascii() && name.is_ascii() {
-            true => known.eq_ignore_ascii_case(name),
-            false => known.to_lowercase() == name.to_lowercase(),
-        };
-        self.columns.iter().position(|c| is_it(&c.name))
+        self.columns.iter().position(|column| same_name(&column.name, name))
     }
 }

@@ -17,7 +17,7 @@ use crate::kinds::{RejectKind, RejectKinds};
 use crate::output_file::{OutputFile, check_output};
 use crate::report::REJECTS_KEPT_MAX;
 use crate::request::LoadRequest;
-use crate::text::first_record_at;
+use crate::starts::{first_record_at, records_before};
 use crate::widen::{Way, Widening};
 
 /// Bytes of a value or record that a report keeps.
@@ -101,8 +101,12 @@ impl Account {
         let part = |(number, of): (usize, &InputBounds)| Some((number, (of.start, of.part?)));
         let parts = bounds.iter().enumerate().filter_map(part).collect();
         let is_unknown = |(number, of): &(usize, &InputBounds)| {
-            matches!(request.part(*number), PartIs::Bytes { range, .. } if range.start > 0)
-                && of.part.is_some()
+            let begins_later = match request.part(*number) {
+                PartIs::Whole => false,
+                PartIs::Bytes { range, .. } => range.start > 0,
+                PartIs::RowGroups(range) => range.start > 0,
+            };
+            begins_later && of.part.is_some()
         };
         let lines_unknown: BTreeSet<usize> =
             bounds.iter().enumerate().filter(is_unknown).map(|(number, _)| number).collect();
@@ -234,13 +238,19 @@ impl Account {
             return Ok(());
         };
         let start = self.skipped(file);
-        let at = first_record_at(request, file, start, None)?;
-        if at.byte != start {
-            let place = Place { file: self.inputs.name(file), line: 0, byte: start, field: 0 };
-            let text = format!("no record starts here; the first behind it is at byte {}", at.byte);
-            return Err(Error::Input { place: Box::new(place), text });
-        }
-        self.read[file].lines += at.lines;
+        let lines = if let PartIs::RowGroups(range) = request.part(file) {
+            records_before(request, file, range.start as usize)?
+        } else {
+            let at = first_record_at(request, file, start, None)?;
+            if at.byte != start {
+                let place = Place { file: self.inputs.name(file), line: 0, byte: start, field: 0 };
+                let text =
+                    format!("no record starts here; the first behind it is at byte {}", at.byte);
+                return Err(Error::Input { place: Box::new(place), text });
+            }
+            at.lines
+        };
+        self.read[file].lines += lines;
         self.lines_unknown.remove(&file);
         Ok(())
     }

@@ -47,6 +47,7 @@ mod share;
 mod share_into_store;
 mod splits;
 mod spool;
+mod starts;
 mod target;
 mod text;
 mod text_fragments;
@@ -101,6 +102,6 @@ pub use target::{
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
 pub use typed_source::{PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted};
-pub use wanted::{RowTest, keep_wanted_inputs};
+pub use wanted::{WantedRows, keep_wanted_inputs};
 pub use widen::Widened;
 pub use wider_columns::WiderColumns;

@@ -16,7 +16,7 @@ mod reading;
 
 use std::sync::Arc;
 
-use coload_input::{Raw, TextInput};
+use coload_input::{InputFile, Raw, RawFile, TextInput};
 use coload_types::{Error, Result};
 use files::{GroupAt, IndexedFile, index_file};
 use reading::ParquetReading;
@@ -47,11 +47,24 @@ impl Parquet {
 }
 
 /// What is told of Parquet that does not come from a file.
-pub fn not_a_file(name: &str) -> Error {
+fn not_a_file(name: &str) -> Error {
     Error::Invalid(format!(
         "{name} is Parquet, which is read from its end: from files that are not compressed as a whole, and neither from \
          pipes nor from compressed members of archives (write it to a file, and load that)"
     ))
+}
+
+/// Opens an input that is a file, as it is stored.
+///
+/// # Errors
+/// `Invalid` when it is none, `Unavailable` when it cannot be read.
+fn open_file(input: &InputFile) -> Result<Arc<RawFile>> {
+    let opened = TextInput::open(input)?;
+    let is_plain = opened.is_plain_file();
+    match opened.raw {
+        Raw::File { file, .. } if is_plain => Ok(file),
+        _ => Err(not_a_file(&input.name)),
+    }
 }
 
 /// Says which column chunks are read: others need not come from afar.
@@ -88,14 +101,7 @@ impl Format for Parquet {
         let mut files: Vec<IndexedFile> = Vec::new();
         let mut groups = Vec::new();
         for (number, input) in request.inputs.iter().enumerate() {
-            let input_file = TextInput::open(&input)?;
-            let is_plain = input_file.is_plain_file();
-            let Raw::File { file, .. } = input_file.raw else {
-                return Err(not_a_file(&input.name));
-            };
-            if !is_plain {
-                return Err(not_a_file(&input.name));
-            }
+            let file = open_file(&input)?;
             let mut indexed = index_file(file, number, asked, &mut groups)?;
             // Inputs of a load mostly have the same fields.
             if let Some(last) = files.last().filter(|last| last.fields == indexed.fields) {

@@ -14,7 +14,7 @@ use crate::grain::RecordSize;
 use crate::opened::OpenedStream;
 use crate::program::RowProgram;
 use crate::typed_source::TypedSource;
-use crate::wanted::RowTest;
+use crate::wanted::WantedRows;
 
 /// Opens an input by its number.
 pub type OpenStream = Arc<dyn Fn(usize) -> Box<dyn std::io::Read + Send> + Send + Sync>;
@@ -45,8 +45,8 @@ pub struct LoadRequest {
     pub streams: Option<OpenStream>,
     /// The rows of the input, if it is one that has rows and no bytes.
     pub source: Option<Arc<dyn TypedSource>>,
-    /// Says which rows somebody wants, if not all; a hint, for whoever reads inputs in place.
-    pub wanted: Option<Arc<dyn RowTest>>,
+    /// Which rows somebody wants, if not all; a hint, for whoever reads inputs in place.
+    pub wanted: Option<Arc<WantedRows>>,
     /// What the load is known by when it comes again; its own id if there is none.
     pub key: Option<LoadId>,
     /// Name of the table, as the user wrote it.

@@ -6,7 +6,8 @@
 //!                     as the records before say  <-  a record is refused         another share began within a record
 //! ```
 //!
-//! Where a part of a text starts is taken from the first newline. Only the records before know whether that ends one: the
+//! Where a part of a text starts is taken from the first newline, of Avro from the first marker that a block follows. Only
+//! the records before know whether that ends one: the
 //! store or server compares where parts begin and end when all shares are there. A share that is refused a record, or is
 //! told that it began within one, reads what is before its parts, and begins again. The worker that hears it of
 //! another's share does that again itself: its worker may be gone.
@@ -27,13 +28,13 @@ use crate::report::LoadReport;
 use crate::request::{InputForm, LoadRequest};
 use crate::resources::Resources;
 use crate::splits::{Split, SplitMethod, SplitPart, SplitPlan, worker_of_name};
-use crate::text::{RecordAt, first_record_at, first_record_behind};
+use crate::starts::{RecordAt, first_record_at, first_record_behind};
 
-/// How it is known where the parts of a text start.
+/// How it is known where parts start that are cut at any byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Starts {
-    /// Behind the first newline.
-    Newlines,
+    /// As what stands there says: behind the first newline, or the marker before a block.
+    Seen,
     /// As all records before them say.
     Records,
 }
@@ -93,7 +94,7 @@ impl SharedLoad {
         hooks: &Hooks,
         into: &dyn Destination,
     ) -> Result<LoadReport> {
-        let (mut doing, mut starts) = (number, Starts::Newlines);
+        let (mut doing, mut starts) = (number, Starts::Seen);
         let mut own: Option<LoadReport> = None;
         // Each share is done again once at most, unless others do it at the same time.
         for _ in 0..2 * self.workers as usize + 8 {
@@ -104,7 +105,7 @@ impl SharedLoad {
             let report = match load(&request, resources, hooks, into) {
                 Ok(report) => report,
                 Err(error @ (Error::Input { .. } | Error::Limit(_))) => {
-                    if starts == Starts::Newlines && self.is_misread(&request)? {
+                    if starts == Starts::Seen && self.is_misread(&request)? {
                         starts = Starts::Records;
                         continue;
                     }
@@ -137,7 +138,7 @@ impl SharedLoad {
     /// # Errors
     /// `Invalid` when there is no such share; those of reading inputs.
     pub fn request(&self, number: u32) -> Result<LoadRequest> {
-        self.request_of(number, Starts::Newlines)
+        self.request_of(number, Starts::Seen)
     }
 
     fn request_of(&self, number: u32, starts: Starts) -> Result<LoadRequest> {
@@ -190,6 +191,7 @@ impl SharedLoad {
                     before.end = range.end;
                 }
                 (Some((last, SplitPart::RowGroups(before))), SplitPart::RowGroups(range))
+                | (Some((last, SplitPart::Batches(before))), SplitPart::Batches(range))
                     if last == input && before.end == range.start =>
                 {
                     before.end = range.end;
@@ -201,7 +203,7 @@ impl SharedLoad {
         for (input, part) in parts {
             let is = match part {
                 SplitPart::Whole => PartIs::Whole,
-                SplitPart::RowGroups(range) => {
+                SplitPart::RowGroups(range) | SplitPart::Batches(range) => {
                     PartIs::RowGroups(range.start as u32..range.end as u32)
                 }
                 SplitPart::Bytes(range) => {
@@ -216,8 +218,9 @@ impl SharedLoad {
 
     fn start_of(&self, input: usize, from: u64, starts: Starts) -> Result<u64> {
         match starts {
-            _ if from == 0 => Ok(0),
-            Starts::Newlines => first_record_behind(&self.request, input, from),
+            // What stands before the first record of a text is read with it.
+            _ if from == 0 && self.request.form == InputForm::Text => Ok(0),
+            Starts::Seen => first_record_behind(&self.request, input, from),
             Starts::Records => self.record_at(input, from),
         }
     }
@@ -236,9 +239,6 @@ impl SharedLoad {
 
     /// Whether a part of a share does not start where a record does.
     fn is_misread(&self, request: &LoadRequest) -> Result<bool> {
-        if request.form != InputForm::Text {
-            return Ok(false);
-        }
         let parts = request.share.iter().flat_map(|share| &share.parts);
         for InputPart { input, is } in parts {
             if let PartIs::Bytes { range, start } = is

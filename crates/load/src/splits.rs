@@ -8,7 +8,7 @@
 //! The plan is made by each worker by itself, so it depends on the inputs and flags only; what tells it from others is
 //! its print.
 //!
-//! Cost: explicit, 48 bytes a split and a footer for each file of Parquet; hashed, a look at each name, of which none is kept.
+//! Cost: explicit, 48 bytes a split and a footer for each file of Parquet and Arrow; hashed, a look at each name, of which none is kept.
 //!
 //! Source: seed 003, explicit and implicit distribution.
 
@@ -17,14 +17,18 @@ mod print;
 
 use std::ops::Range;
 
-use coload_input::{Inputs, Keep, Met, Raw, TextInput};
+use coload_input::{Inputs, Keep, Met, TextInput};
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
 use coload_wire::PlanPrint;
 
-use crate::parquet_input::{not_a_file, row_groups};
+use crate::arrow_ipc::{ArrowForm, batches_told};
+use crate::avro_input::AvroForm;
+use crate::parquet_input::row_groups;
 use crate::request::{InputForm, LoadRequest};
+use crate::starts::file_of;
 use crate::text::has_documents;
+use crate::typed::BlockForm;
 use assign::assign_largest_first;
 pub use print::InputsPrint;
 
@@ -58,10 +62,12 @@ pub struct Split {
 pub enum SplitPart {
     /// All of it.
     Whole,
-    /// The records that begin in these bytes.
+    /// The records, or blocks of Avro, that begin in these bytes.
     Bytes(Range<u64>),
     /// These row groups.
     RowGroups(Range<usize>),
+    /// These record batches of Arrow.
+    Batches(Range<usize>),
 }
 
 /// How the inputs of a load are read by several workers.
@@ -166,8 +172,8 @@ pub fn plan_splits(request: &LoadRequest, workers: usize, rules: SplitRules) -> 
     ];
     if whole > 0 {
         because.push(format!(
-            "{whole} larger inputs cannot be cut: some are compressed or in another encoding than UTF-8, have one row group, or \
-             are documents of JSON"
+            "{whole} larger inputs cannot be cut: some are compressed or in another encoding than UTF-8, have one row group or \
+             record batch, or are documents of JSON, streams of Arrow, or objects of Avro"
         ));
     }
     Ok(SplitPlan { workers, method: SplitMethod::Explicit(splits), shares, because })
@@ -275,13 +281,17 @@ enum Cut {
     None,
 }
 
-/// Whether the inputs can be cut. All of a worker are read in the same way: text at any byte, or one after the other.
+/// Whether the inputs can be cut. All of a worker are read in the same way: as files, or one after the other.
 fn are_cut(request: &LoadRequest) -> Result<bool> {
-    if request.form != InputForm::Text {
-        return Ok(request.form == InputForm::Parquet);
-    }
+    let is_cut: fn(&LoadRequest, usize) -> Result<bool> = match request.form {
+        InputForm::Parquet => return Ok(true),
+        InputForm::Rows => return Ok(false),
+        InputForm::Text => is_plain_text,
+        InputForm::Arrow => is_indexed::<ArrowForm>,
+        InputForm::Avro => is_indexed::<AvroForm>,
+    };
     for number in 0..request.inputs.len() {
-        if !is_plain(request, number)? {
+        if !is_cut(request, number)? {
             return Ok(false);
         }
     }
@@ -296,49 +306,64 @@ fn split_input(
     splits: &mut Vec<Split>,
 ) -> Result<()> {
     let bytes = bytes_of(&request.inputs, number)?;
+    let before = splits.len();
     let mut push = |part: SplitPart, bytes: u64| {
         splits.push(Split { input: number, part, bytes, worker: 0 });
     };
-    let is_cut = cut == Cut::Large && bytes > most;
-    match request.form {
-        InputForm::Parquet if is_cut => {
-            let input = request.inputs.at(number);
-            let Raw::File { file, .. } = TextInput::open(&input)?.raw else {
-                return Err(not_a_file(&input.name));
-            };
-            let groups = row_groups(&file)?;
-            let mut first = 0;
-            while first < groups.len() {
-                let mut held = groups[first];
-                let mut end = first + 1;
-                while end < groups.len() && held + groups[end] <= most {
-                    held += groups[end];
-                    end += 1;
+    if cut == Cut::Large && bytes > most {
+        match request.form {
+            InputForm::Parquet => {
+                let groups = row_groups(file_of(request, number)?.as_ref())?;
+                let groups: Vec<u64> = groups.iter().map(|group| group.bytes).collect();
+                put_together(&groups, most, |range, bytes| {
+                    push(SplitPart::RowGroups(range), bytes)
+                });
+            }
+            InputForm::Arrow => {
+                let batches = batches_told(file_of(request, number)?.as_ref())?;
+                put_together(&batches, most, |range, bytes| push(SplitPart::Batches(range), bytes));
+            }
+            InputForm::Text | InputForm::Avro => {
+                // Of one size, so that none is a small rest.
+                let count = bytes.div_ceil(most);
+                let size = bytes.div_ceil(count);
+                for start in (0..count).map(|n| n * size).filter(|start| *start < bytes) {
+                    let range = start..(start + size).min(bytes);
+                    push(SplitPart::Bytes(range.clone()), range.end - range.start);
                 }
-                push(SplitPart::RowGroups(first..end), held);
-                first = end;
             }
+            InputForm::Rows => {}
         }
-        InputForm::Text if is_cut => {
-            // Of one size, so that none is a small rest.
-            let count = bytes.div_ceil(most);
-            let size = bytes.div_ceil(count);
-            for start in (0..count).map(|n| n * size).filter(|start| *start < bytes) {
-                let range = start..(start + size).min(bytes);
-                push(SplitPart::Bytes(range.clone()), range.end - range.start);
-            }
-        }
-        InputForm::Text
-        | InputForm::Parquet
-        | InputForm::Avro
-        | InputForm::Arrow
-        | InputForm::Rows => push(SplitPart::Whole, bytes),
+    }
+    if splits.len() == before {
+        splits.push(Split { input: number, part: SplitPart::Whole, bytes, worker: 0 });
     }
     Ok(())
 }
 
+/// Puts parts of a file together that have so many bytes each, into splits of `most` bytes.
+fn put_together(parts: &[u64], most: u64, mut push: impl FnMut(Range<usize>, u64)) {
+    let mut first = 0;
+    while first < parts.len() {
+        let mut held = parts[first];
+        let mut end = first + 1;
+        while end < parts.len() && held.saturating_add(parts[end]) <= most {
+            held += parts[end];
+            end += 1;
+        }
+        push(first..end, held);
+        first = end;
+    }
+}
+
+/// Whether the blocks of an input can be found when it is opened.
+fn is_indexed<F: BlockForm>(request: &LoadRequest, number: usize) -> Result<bool> {
+    let input = request.inputs.at(number);
+    Ok(F::is_indexed(&input) && TextInput::open(&input)?.is_plain_file())
+}
+
 /// Whether an input of text can be cut at any byte.
-fn is_plain(request: &LoadRequest, number: usize) -> Result<bool> {
+fn is_plain_text(request: &LoadRequest, number: usize) -> Result<bool> {
     if has_documents(request) {
         return Ok(false);
     }

@@ -10,6 +10,7 @@
 //! A target is told of fragments and partitions by several workers at once, so that they may come in any order; their
 //! numbers tell which. What takes longer than a moment it gives back as work, which any worker does.
 
+mod arriving;
 mod in_memory;
 mod made;
 mod rejecting;

@@ -35,7 +35,7 @@ use crate::spool::Spool;
 pub use columns::column_rules;
 pub use head::has_documents;
 pub use open_inputs::OPEN_FILE_BYTES;
-pub use parts::{RecordAt, first_record_at, first_record_behind};
+pub use parts::{first_record_at, first_record_behind};
 pub use reader::{TextPiece, WindowReader};
 pub use sample::{Measure, sample_bytes};
 

@@ -8,6 +8,7 @@
 //!
 //! What is here knows rows, columns and bytes; where they come from is a matter of their format.
 
+mod blocks;
 mod chunks;
 mod column;
 mod convert;
@@ -18,6 +19,7 @@ mod parser;
 mod stream;
 mod worker;
 
+pub use blocks::{BlockFile, BlockForm, BlockInputs, ChunkRead};
 pub use chunks::{Block, Chunks, Cutting, Rows};
 pub use column::ColumnRows;
 pub use dictionary::{Column, Dictionary};

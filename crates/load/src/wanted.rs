@@ -3,26 +3,49 @@
 //! What is wanted is a hint. Rows that do not pass may come all the same, and whoever asks tests them again; rows that may pass
 //! are never left out: where nothing is known, all is read.
 
-use std::fmt::Debug;
-
 use coload_arrow::{ArrowType, Unit};
 use coload_input::Inputs;
+use coload_scan::{Predicate, Test, may_match};
 use coload_types::{DataType, Physical, Result, Value};
 use coload_wire::ColumnFrom;
 
 use crate::derive::Partition;
 use crate::request::LoadRequest;
 
-/// Says of rows that none of them is wanted.
-pub trait RowTest: Debug + Send + Sync {
-    /// Whether a row may be wanted whose value in a column of the table is one of these, or between them.
-    fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool;
+/// Tests that a row passes which is wanted, by the columns of the table.
+#[derive(Debug, Clone)]
+pub struct WantedRows(Vec<Predicate>);
 
-    /// Whether anything is asked of a column of the table; then no row is wanted that has NULL in it.
-    fn asks(&self, column: usize) -> bool;
+impl WantedRows {
+    /// The rows that pass all of these tests; `None` where all may be wanted. A test that passes NULL says nothing here.
+    pub fn new(tests: &[Predicate]) -> Option<Self> {
+        let of_values = tests.iter().filter(|test| !matches!(test.test, Test::IsNull));
+        let tests: Vec<Predicate> = of_values.cloned().collect();
+        (!tests.is_empty()).then_some(WantedRows(tests))
+    }
 
-    /// The values of a column of the table of which a row has one that is wanted; `None` where these are not told one by one.
-    fn one_of(&self, column: usize) -> Option<&[Value]>;
+    fn of_column(&self, column: usize) -> impl Iterator<Item = &Test> {
+        self.0.iter().filter(move |test| test.column == column).map(|test| &test.test)
+    }
+
+    /// Whether a row may be wanted whose value in a column is one of these, or between them.
+    pub fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool {
+        // Of rows with NULL nothing is known here, but no test passes them: those that do were left out.
+        self.of_column(column).all(|test| may_match(test, 2, 0, Some(least), Some(greatest)))
+    }
+
+    /// Whether anything is asked of a column; then no row is wanted that has NULL in it.
+    pub fn asks(&self, column: usize) -> bool {
+        self.of_column(column).next().is_some()
+    }
+
+    /// The values of a column of which a row has one that is wanted; `None` where these are not told one by one.
+    pub fn one_of(&self, column: usize) -> Option<&[Value]> {
+        self.of_column(column).find_map(|test| match test {
+            Test::In(values) => Some(&values[..]),
+            _ => None,
+        })
+    }
 }
 
 /// Leaves out the inputs of a load whose paths say that none of their rows is wanted; one is kept in any case.
@@ -97,6 +120,8 @@ pub fn bound_of_value(
     value: &Value,
     data_type: DataType,
 ) -> Option<Option<i64>> {
+    // The one is the other for all values where it is for one; where it is not, nothing is known of any.
+    value_of_bound(stored, 0, data_type)?;
     let value = match value {
         Value::Int(value) => *value,
         Value::Wide(value) => match i64::try_from(*value) {
@@ -105,8 +130,6 @@ pub fn bound_of_value(
         },
         Value::Bytes(_) => return None,
     };
-    // The one is the other for all values where it is for one.
-    value_of_bound(stored, 0, data_type)?;
     match stored {
         ArrowType::Timestamp { unit: Unit::Milli, .. } => {
             Some((value % 1_000 == 0).then_some(value / 1_000))
@@ -130,6 +153,12 @@ mod tests {
         assert_eq!(of(&milli, 1_234_000), Some(Some(1_234)));
         assert_eq!(of(&milli, 1_234_567), Some(None));
         assert_eq!(of(&ArrowType::Float(8), 1), None);
+        // A UUID is wide and no number: it was taken for one that is too large, and its rows were left out.
+        let wide = Value::Wide(i128::MIN);
+        let uuid = bound_of_value(&ArrowType::Text(4), &wide, DataType::Uuid);
+        let decimal = DataType::decimal(38, 0).unwrap();
+        let number = ArrowType::Decimal { width: 8, precision: 18, scale: 0 };
+        assert_eq!((uuid, bound_of_value(&number, &wide, decimal)), (None, Some(None)));
         for bound in [-5, 0, 7_777] {
             let value = value_of_bound(&milli, bound, DataType::Timestamp);
             let back = value.and_then(|v| bound_of_value(&milli, &v, DataType::Timestamp));

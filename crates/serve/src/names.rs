@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_ddl::quote_name;
-use coload_store::{Snapshot, TableEntry};
+use coload_store::Snapshot;
 use coload_types::Error;
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::sql::sqlparser::ast::Ident;
@@ -37,12 +37,7 @@ pub(crate) fn folded_schema(schema: &Schema) -> SchemaRef {
 
 /// A table by a name in any case.
 pub(crate) fn find_table(snapshot: &Snapshot, name: &str) -> Option<usize> {
-    let tables = snapshot.tables();
-    let same = |t: &TableEntry| t.name.eq_ignore_ascii_case(name);
-    tables.iter().position(same).or_else(|| {
-        let folded = fold(name);
-        tables.iter().position(|t| !t.name.is_ascii() && fold(&t.name) == folded)
-    })
+    snapshot.position(name)
 }
 
 /// The error for a table that is not there; it names those that the caller may see, and no other.

@@ -82,7 +82,7 @@ impl FromStr for Grant {
                 )));
             }
         };
-        let table = text.split_once(':').map_or("", |(_, table)| table).to_ascii_lowercase();
+        let table = text.split_once(':').map_or("", |(_, table)| table).to_lowercase();
         let (name, is_prefix) = match table.strip_suffix('*') {
             Some(prefix) => (prefix.to_owned(), true),
             None => (table, false),
@@ -98,7 +98,7 @@ impl FromStr for Grant {
 
 impl TableGrant {
     fn covers(&self, table: &str) -> bool {
-        let table = table.to_ascii_lowercase();
+        let table = table.to_lowercase();
         if self.is_prefix { table.starts_with(&self.name) } else { table == self.name }
     }
 }

@@ -6,13 +6,13 @@
 use std::path::Path;
 
 use coload_ddl::{Index, Key, Schema};
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 
 use crate::directory::Layout;
 use crate::index::with_names;
 use crate::load_record::LoadRecord;
 use crate::manifest::{
-    Manifest, SegmentEntry, TableEntry, ViewEntry, check_table_name, check_view, is_same_name,
+    Manifest, SegmentEntry, TableEntry, ViewEntry, check_table_name, check_view,
 };
 use crate::row_change::carry_over;
 
@@ -153,7 +153,7 @@ pub(crate) fn check_target(
 fn check_schema(name: &str, table: &Schema, load: &Schema) -> Result<()> {
     let pairs = table.columns().iter().zip(load.columns());
     for (index, (wanted, given)) in pairs.enumerate() {
-        let fits = is_same_name(&wanted.name, &given.name)
+        let fits = same_name(&wanted.name, &given.name)
             && wanted.data_type == given.data_type
             && (wanted.nullable || !given.nullable);
         if !fits {
@@ -253,7 +253,7 @@ pub(crate) fn create_view(
     if manifest.table(name).is_some() {
         return Err(Error::Invalid(format!("{name} is a table: a view needs a name of its own")));
     }
-    match (manifest.views.iter_mut().find(|old| is_same_name(&old.name, name)), on_existing) {
+    match (manifest.view_mut(name), on_existing) {
         (None, _) => manifest.views.push(view.clone()),
         (Some(_), OnExisting::Fail) => {
             return Err(Error::Invalid(format!("view {name} exists already")));
@@ -270,7 +270,7 @@ pub(crate) fn drop_view(
     name: &str,
     on_missing: OnMissing,
 ) -> Result<Outcome> {
-    let index = manifest.views.iter().position(|view| is_same_name(&view.name, name));
+    let index = manifest.view_position(name);
     match (index, on_missing) {
         (Some(index), _) => {
             manifest.views.remove(index);
@@ -406,7 +406,7 @@ pub(crate) fn missing_table_id(table: &TableEntry) -> Error {
 }
 
 pub(crate) fn position(manifest: &Manifest, name: &str) -> Option<usize> {
-    manifest.tables.iter().position(|t| is_same_name(&t.name, name))
+    manifest.position(name)
 }
 
 fn push_table(manifest: &mut Manifest, name: &str, schema: Schema) -> Result<usize> {

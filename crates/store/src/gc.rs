@@ -27,7 +27,7 @@ use crate::directory::{
 };
 use crate::load_record::LoadId;
 use crate::lock::{Lock, LockedFile};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, TableEntry};
 use crate::snapshot::{pin_newest, read_version};
 use crate::store::Store;
 use crate::work_dir::{Leftover, remove_leftover};
@@ -166,16 +166,6 @@ fn named_files<'a>(newest: &'a Manifest, kept: &'a [Manifest]) -> HashSet<&'a st
     std::iter::once(newest)
         .chain(kept)
         .flat_map(|manifest| &manifest.tables)
-        .flat_map(|table| {
-            let segments = table.segments.iter().map(|segment| segment.file.as_str());
-            let deleted =
-                table.segments.iter().filter_map(|segment| segment.deleted.as_ref()?.file());
-            let trees = table.segments.iter().flat_map(|segment| &segment.trees);
-            let trees = trees.map(|tree| tree.part.file.as_str());
-            segments
-                .chain(deleted)
-                .chain(trees)
-                .chain(table.older.iter().map(|older| older.file.as_str()))
-        })
+        .flat_map(TableEntry::file_names)
         .collect()
 }

@@ -16,7 +16,7 @@ mod view_codec;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_types::{Error, Result, Value};
+use coload_types::{Error, Result, Value, same_name};
 
 use crate::deleted::DeletedEntry;
 use crate::index::IndexTree;
@@ -124,6 +124,23 @@ pub struct ColumnStats {
     pub nulls: u64,
 }
 
+impl TableEntry {
+    /// The files in `segments/` that the table needs.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        let older = self.older.iter().map(|older| older.file.as_str());
+        self.segments.iter().flat_map(SegmentEntry::file_names).chain(older)
+    }
+}
+
+impl SegmentEntry {
+    /// The files in `segments/` that the segment needs: its own, the set of its deleted rows, and trees of indexes.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        let deleted = self.deleted.as_ref().and_then(DeletedEntry::file);
+        let trees = self.trees.iter().map(|tree| tree.part.file.as_str());
+        std::iter::once(self.file.as_str()).chain(deleted).chain(trees)
+    }
+}
+
 impl Manifest {
     /// A new store: no tables.
     pub fn first() -> Self {
@@ -134,22 +151,37 @@ impl Manifest {
 
     /// The view of this name, without regard to case.
     pub fn view(&self, name: &str) -> Option<&ViewEntry> {
-        self.views.iter().find(|view| is_same_name(&view.name, name))
+        self.view_position(name).map(|at| &self.views[at])
+    }
+
+    pub(crate) fn view_mut(&mut self, name: &str) -> Option<&mut ViewEntry> {
+        self.view_position(name).map(|at| &mut self.views[at])
+    }
+
+    pub(crate) fn view_position(&self, name: &str) -> Option<usize> {
+        find_named(self.views.iter().map(|view| &*view.name), name)
     }
 
     /// The table of this name, without regard to case.
     pub fn table(&self, name: &str) -> Option<&TableEntry> {
-        self.tables.iter().find(|t| is_same_name(&t.name, name))
+        self.position(name).map(|at| &self.tables[at])
     }
 
     pub(crate) fn table_mut(&mut self, name: &str) -> Option<&mut TableEntry> {
-        self.tables.iter_mut().find(|t| is_same_name(&t.name, name))
+        self.position(name).map(|at| &mut self.tables[at])
+    }
+
+    /// The place of the table of this name, without regard to case.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        find_named(self.tables.iter().map(|table| &*table.name), name)
     }
 }
 
-/// Whether two table names mean one table.
-pub(crate) fn is_same_name(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b)
+/// Which of some names is meant. Two of a store may differ in the case of other letters than ASCII has: then the one that does not
+/// differ in these.
+fn find_named<'a>(mut names: impl Iterator<Item = &'a str> + Clone, name: &str) -> Option<usize> {
+    let exact = names.clone().position(|known| known.eq_ignore_ascii_case(name));
+    exact.or_else(|| names.position(|known| same_name(known, name)))
 }
 
 /// Refuses names that no table can have.

@@ -97,6 +97,11 @@ impl Snapshot {
         &self.pinned.manifest.tables
     }
 
+    /// The place among [`Self::tables`] of the one of this name, without regard to case.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.pinned.manifest.position(name)
+    }
+
     /// The table of this name, without regard to case.
     pub fn table(&self, name: &str) -> Option<&TableEntry> {
         self.pinned.manifest.table(name)

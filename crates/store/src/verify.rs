@@ -379,19 +379,7 @@ fn note_unsealed(catalog: &Catalog, report: &mut VerifyReport) {
 /// The files in `segments/` that versions name.
 fn named_files(catalog: &Catalog) -> HashSet<&str> {
     let tables = catalog.versions.iter().flat_map(|version| &version.manifest.tables);
-    tables
-        .flat_map(|table| {
-            let segments = table.segments.iter().map(|segment| segment.file.as_str());
-            let deleted =
-                table.segments.iter().filter_map(|segment| segment.deleted.as_ref()?.file());
-            let trees = table.segments.iter().flat_map(|segment| &segment.trees);
-            let trees = trees.map(|tree| tree.part.file.as_str());
-            segments
-                .chain(deleted)
-                .chain(trees)
-                .chain(table.older.iter().map(|older| older.file.as_str()))
-        })
-        .collect()
+    tables.flat_map(TableEntry::file_names).collect()
 }
 
 /// Tells of files that no version names.

@@ -21,7 +21,7 @@ pub mod bytes;
 pub mod delimited;
 mod simd;
 
-pub use column::Column;
+pub use column::{Column, same_name};
 pub use data_type::{
     DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Physical, TextForm, TypeFacts,
     f32_from_ordinal, f64_from_ordinal, ordinal_from_f32, ordinal_from_f64, uuid_from_wide,

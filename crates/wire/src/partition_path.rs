@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use coload_types::same_name;
+
 /// What stands for NULL.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
@@ -18,7 +20,7 @@ pub fn partition_values(name: &str) -> impl Iterator<Item = (&str, Option<Cow<'_
 /// The value of a key in the path of an input: `None` if the path does not have the key.
 pub fn partition_value<'a>(name: &'a str, key: &str) -> Option<Option<Cow<'a, str>>> {
     let mut values = partition_values(name);
-    values.find(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+    values.find(|(known, _)| same_name(known, key)).map(|(_, value)| value)
 }
 
 /// Writers of partitions write what a path may not have as `%3A`.

@@ -6,7 +6,7 @@ use coload_store::{
     FinishedShare, INPUTS_KEPT_MAX, LoadId, LoadTarget, ShareOf, ShareSegment, SharesAre, SplitSpan,
 };
 use coload_types::bytes::{ByteReader, checksum, put_varint};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, same_name};
 
 use crate::description::LoadDescription;
 use crate::dialect::put_dialect;
@@ -55,14 +55,14 @@ pub struct InputPart {
 pub enum PartIs {
     /// All of it.
     Whole,
-    /// The records that start in these bytes; the first of them is taken to start at `start`.
+    /// The records, or blocks of Avro, that start in these bytes; the first of them is taken to start at `start`.
     Bytes {
         /// Bytes of the split.
         range: Range<u64>,
         /// Where the first record starts that is read.
         start: u64,
     },
-    /// These row groups.
+    /// These row groups of Parquet, or record batches of Arrow.
     RowGroups(Range<u32>),
 }
 
@@ -194,7 +194,7 @@ impl LoadDescription {
     pub fn share_differences(&self, begun: &LoadDescription) -> Vec<String> {
         let (Some(share), Some(other)) = (&self.share, &begun.share) else { return Vec::new() };
         let mut found = Vec::new();
-        if !self.table.eq_ignore_ascii_case(&begun.table) {
+        if !same_name(&self.table, &begun.table) {
             found.push(format!("it goes into {}, and that into {}", self.table, begun.table));
         }
         if share.of.count != other.of.count {

@@ -77,6 +77,9 @@ fn text(plan: &SplitPlan, inputs: &Inputs, count: usize) -> String {
                 SplitPart::RowGroups(range) => {
                     format!("row groups {} to {}", range.start + 1, range.end)
                 }
+                SplitPart::Batches(range) => {
+                    format!("record batches {} to {}", range.start + 1, range.end)
+                }
             };
             let name = inputs.name(split.input);
             lines.push(vec![(split.worker + 1).to_string(), name, part, show_bytes(split.bytes)]);
@@ -105,6 +108,7 @@ fn json_text(plan: &SplitPlan, inputs: &Inputs, count: usize) -> String {
             SplitPart::Whole => {}
             SplitPart::Bytes(range) => value["byte_range"] = json!([range.start, range.end]),
             SplitPart::RowGroups(range) => value["row_groups"] = json!([range.start, range.end]),
+            SplitPart::Batches(range) => value["record_batches"] = json!([range.start, range.end]),
         }
         value
     };

@@ -3,6 +3,8 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use coload_object_server::ObjectServer;
+
 use crate::serve::Server;
 use crate::support::{Run, Sandbox};
 
@@ -238,6 +240,105 @@ fn lines_of_json_and_row_groups_are_shared_too() {
         let same = "SELECT count(*), count(DISTINCT id), sum(id) FROM p";
         assert_eq!(sandbox.query(same), [expected(3000)]);
     });
+}
+
+/// A file of Avro with these rows in blocks of ten, not compressed.
+fn avro(rows: u64) -> Vec<u8> {
+    let long = |value: u64, out: &mut Vec<u8>| {
+        let mut word = value << 1;
+        while word >= 0x80 {
+            out.push(word as u8 | 0x80);
+            word >>= 7;
+        }
+        out.push(word as u8);
+    };
+    let sized = |bytes: &[u8], out: &mut Vec<u8>| {
+        long(bytes.len() as u64, out);
+        out.extend(bytes);
+    };
+    let marker = b"sixteen of bytes";
+    let mut file = b"Obj\x01".to_vec();
+    long(1, &mut file);
+    let schema = r#"{"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"},
+        {"name": "note", "type": "string"}, {"name": "n", "type": "int"}]}"#;
+    sized(b"avro.schema", &mut file);
+    sized(schema.as_bytes(), &mut file);
+    long(0, &mut file);
+    file.extend(marker);
+    for first in (0..rows).step_by(10) {
+        let ids = first..rows.min(first + 10);
+        let mut block = Vec::new();
+        for id in ids.clone() {
+            long(id, &mut block);
+            // A marker within a block, and what looks like one of one record behind it.
+            let note: &[u8] = match id % 7 {
+                0 => b"sixteen of bytes\x02\x02xsixteen of bytes",
+                _ => b"note",
+            };
+            sized(note, &mut block);
+            long(id % 10, &mut block);
+        }
+        long(ids.end - ids.start, &mut file);
+        sized(&block, &mut file);
+        file.extend(marker);
+    }
+    file
+}
+
+#[test]
+fn blocks_of_one_file_of_avro_are_shared_by_three_workers() {
+    with_each_target(|sandbox, into| {
+        sandbox.write("t.avro", avro(1499));
+        let plan = sandbox.run(&["plan", "t.avro", "--workers", "3", "--split-min", "700"]).ok();
+        assert!(
+            plan.out.contains("bytes 0 to ") && plan.out.matches("t.avro").count() > 9,
+            "{plan:?}"
+        );
+        for worker in ["3/3", "1/3"] {
+            share(sandbox, "t.avro", into, worker, &["--columns", COLUMNS]).ok();
+        }
+        let last = share(sandbox, "t.avro", into, "2/3", &["--columns", COLUMNS]).ok();
+        assert!(last.out.contains("all 3 shares") && last.out.contains("1,499 rows"), "{last:?}");
+        assert_eq!(seen(sandbox), expected(1499));
+        assert_eq!(sandbox.query("SELECT count(*) FROM t WHERE n <> id % 10"), ["0"]);
+    });
+}
+
+/// Batches of one file of Arrow that is far away: a worker reads its own and no others.
+#[test]
+fn batches_of_one_object_of_arrow_are_shared_by_three_workers() {
+    let (sandbox, server) = (Sandbox::new(), ObjectServer::start().unwrap());
+    let text: String = (0..800_000)
+        .map(|id| format!("{id},a note of some length {},{}\n", id % 1000, id % 10))
+        .collect();
+    sandbox.write("t.csv", format!("id,note,n\n{text}"));
+    let load = ["load", "t.csv", "--into", "other", "--table", "t", "--columns", COLUMNS];
+    sandbox.run(&load).ok();
+    let sql = ["sql", "--store", "other", "--output", "arrow", "-c", "SELECT * FROM t"];
+    let out = std::fs::File::create(sandbox.path("t.arrow")).unwrap();
+    assert!(sandbox.command(&sql).stdout(out).status().unwrap().success());
+    let file = std::fs::read(sandbox.path("t.arrow")).unwrap();
+    let bytes = file.len() as u64;
+    server.put("bucket/t.arrow", &file[..]);
+    let fetched = || -> u64 {
+        let seen = server.seen();
+        let gets = seen.iter().filter(|request| request.method == "GET");
+        gets.map(|get| get.range(bytes).map_or(bytes, |range| range.end - range.start)).sum()
+    };
+    let (url, input) = (server.url(), "s3://bucket/t.arrow");
+    let places = ["--s3-endpoint", &url, "--no-sign-request"];
+    let plan = ["plan", input, "--workers", "3", "--split-min", "700"];
+    let plan = sandbox.run(&[&plan[..], &places].concat()).ok().out;
+    assert!(plan.contains("record batches 1 to "), "{plan}");
+    for worker in ["3/3", "1/3", "2/3"] {
+        let before = fetched();
+        let flags = [&["--columns", COLUMNS][..], &places].concat();
+        share(&sandbox, input, "store", worker, &flags).ok();
+        let own = fetched() - before;
+        // Beside its third: the sample, the footer, and the heads of its batches.
+        assert!(own < bytes / 3 + (8 << 20), "worker {worker} fetched {own} of {bytes} bytes");
+    }
+    assert_eq!(seen(&sandbox), expected(800_000));
 }
 
 #[test]

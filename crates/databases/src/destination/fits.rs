@@ -1,7 +1,7 @@
 //! Whether the columns of a load fit those of a table.
 
 use coload_ddl::Schema;
-use coload_types::{DataType, Error, Result};
+use coload_types::{DataType, Error, Result, same_name};
 
 use crate::engine::{Engine, TableColumn};
 use crate::names::TableName;
@@ -25,7 +25,7 @@ pub fn columns_for(
             let fits = |other: &Option<TableColumn>| {
                 other.as_ref().is_some_and(|other| match exact {
                     true => other.name == column.name,
-                    false => other.name.to_lowercase() == column.name.to_lowercase(),
+                    false => same_name(&other.name, &column.name),
                 })
             };
             taken.iter().position(fits)

@@ -1,6 +1,6 @@
 //! Tokens to the condition of a CHECK.
 
-use coload_types::{Column, DataType, Result, parse_value};
+use coload_types::{Column, DataType, Result, parse_value, same_name};
 
 use super::lexer::Kind;
 use super::parser::Parser;
@@ -184,7 +184,7 @@ impl Parser<'_> {
                 self.literal_side()
             }
             Kind::Word(name) | Kind::Name(name) => {
-                let found = columns.iter().position(|c| c.name.eq_ignore_ascii_case(&name));
+                let found = columns.iter().position(|c| same_name(&c.name, &name));
                 let Some(column) = found else {
                     return Err(self.expected(&format!("{UNDERSTOOD} (there is no column {name})")));
                 };

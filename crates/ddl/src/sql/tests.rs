@@ -240,3 +240,25 @@ fn indexes_are_read_and_written() {
     assert_eq!(create_table_sql("t", &schema), sql);
     assert_eq!(create_indexes_sql("t", &schema), "\nCREATE INDEX i ON t (\"B c\", a);");
 }
+
+/// Clauses compared names by the case of ASCII only, and said that there is no such column.
+#[test]
+fn clauses_find_columns_in_any_case_of_any_script() {
+    let columns = "größe INT NOT NULL, \"Ёлка\" VARCHAR";
+    let clauses =
+        "PRIMARY KEY (GRÖßE, ёЛКА), UNIQUE (ЁЛКА), CHECK (GRÖßE > 5), CHECK (length(ёлкА) < 9)";
+    let schema = parse_columns(&format!("{columns}, {clauses}")).unwrap();
+    assert_eq!(schema.key().unwrap().columns(), [0, 1]);
+    assert_eq!(schema.indexes()[0].columns(), [1]);
+    let checked: Vec<&[usize]> = schema.checks().iter().map(|check| check.columns()).collect();
+    assert_eq!(checked, [[0], [1]]);
+    let sql = format!("CREATE TABLE t ({columns}) CLUSTER BY (ЁЛКА)");
+    let (_, schema) = parse_create_table(&sql).unwrap();
+    assert_eq!(schema.key().unwrap().columns(), [1]);
+    let index =
+        |name| Index::of_names(name, crate::IndexKind::Plain, (&["ЁЛКА"], schema.columns()));
+    assert_eq!(index("ä").unwrap().columns(), [1]);
+    let twice = vec![index("ä").unwrap(), index("Ä").unwrap()];
+    assert!(schema.with_indexes(twice).unwrap_err().to_string().contains("two indexes are named"));
+    assert!(error("größe INT, GRÖßE INT").contains("column größe is named twice"));
+}

@@ -9,9 +9,9 @@ use coload_arrow::{
 use coload_threads::lock;
 use coload_types::Result;
 
-use super::files::{BatchAt, DictionaryAt, IndexedFile, message_at};
+use super::files::{ArrowFile, BatchAt, DictionaryAt, message_at};
 use super::input::fault;
-use crate::typed::{Asked, Dictionary, FileBody, batch_bytes_max};
+use crate::typed::{Asked, BlockFile, Dictionary, FileBody, batch_bytes_max};
 
 /// Share of what a batch may take that dictionaries may which nobody uses at this moment.
 const KEPT_SHARE: u64 = 2;
@@ -32,14 +32,14 @@ impl Dictionaries {
     /// `Input` when there is none or it is damaged, `Limit` when it is too large.
     pub fn get(
         &self,
-        file: &IndexedFile,
+        file: &BlockFile<ArrowFile>,
         batch: &BatchAt,
         id: i64,
         asked: Asked<'_>,
     ) -> Result<Arc<Dictionary>> {
         let seen = |(_, at): &(usize, &DictionaryAt)| at.id == id && at.before <= batch.number;
         let all: Vec<(usize, &DictionaryAt)> =
-            file.dictionaries.iter().enumerate().filter(seen).collect();
+            file.is.dictionaries.iter().enumerate().filter(seen).collect();
         let first = all.iter().rposition(|(_, at)| !at.is_delta).unwrap_or(0);
         let (Some((from, _)), Some((to, _))) = (all.get(first), all.last()) else {
             let missing = Fault::Damaged(format!("dictionary {id} is not there"));
@@ -80,7 +80,7 @@ impl Dictionaries {
 
 /// The values of a message, and the field that they are of.
 fn part_at(
-    file: &IndexedFile,
+    file: &BlockFile<ArrowFile>,
     at: &DictionaryAt,
     bytes_max: u64,
 ) -> std::result::Result<(Field, Slice<'static>), Fault> {
@@ -88,7 +88,7 @@ fn part_at(
         return Err(Fault::Damaged("a message that is no dictionary".to_owned()));
     };
     let body = FileBody { file: &file.file, start: at.place.body() };
-    let Some(field) = file.fields.schema.field_of_dictionary(at.id) else {
+    let Some(field) = file.is.fields.schema.field_of_dictionary(at.id) else {
         return Err(Fault::Damaged(format!("dictionary {} of no field", at.id)));
     };
     let part = read_dictionary(&field, &dictionary, &body, bytes_max)?;

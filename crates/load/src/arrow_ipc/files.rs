@@ -10,6 +10,7 @@
 //!
 //! Cost: 64 bytes a batch.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use coload_arrow::{
@@ -18,22 +19,19 @@ use coload_arrow::{
 };
 use coload_input::RawFile;
 use coload_transform::CODES_PROVISIONAL_MAX;
-use coload_types::Result;
+use coload_types::{Error, Result};
+use coload_wire::PartIs;
 
 use super::input::{FieldsRead, fault};
-use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
+use crate::typed::{Asked, Block, BlockFile, FileBody, batch_bytes_max, read_at};
 
-/// A file, looked at.
+/// What is known of a file.
 #[derive(Debug)]
-pub struct IndexedFile {
-    /// Its bytes.
-    pub file: Arc<RawFile>,
+pub struct ArrowFile {
     /// Its fields.
     pub fields: Arc<FieldsRead>,
     /// Its dictionaries, in their order.
     pub dictionaries: Vec<DictionaryAt>,
-    /// Bytes that are no batch.
-    pub head: u64,
 }
 
 /// Values of a dictionary.
@@ -125,12 +123,16 @@ pub fn index_file(
     number: usize,
     asked: Asked<'_>,
     batches: &mut Vec<BatchAt>,
-) -> Result<IndexedFile> {
+) -> Result<BlockFile<ArrowFile>> {
     let first = batches.len();
-    let mut index = Index { file: &file, number, at: 0, batches, first, dictionaries: Vec::new() };
-    let mut magic = [0; FILE_MAGIC.len()];
-    let read = file.read_at(&mut magic, 0)?;
-    let indexed = match &magic[..read] == FILE_MAGIC {
+    let part = match asked.request.part(number) {
+        PartIs::RowGroups(part) => Some(part.start as usize..part.end as usize),
+        _ => None,
+    };
+    let dictionaries = Vec::new();
+    let mut index =
+        Index { file: &file, number, part: part.clone(), at: 0, batches, first, dictionaries };
+    let indexed = match has_footer(&file)? {
         true => index.footer(),
         false => index.stream(),
     };
@@ -148,6 +150,16 @@ pub fn index_file(
         batch.position = position;
         position += batch.place.end() - batch.place.start;
     }
+    let mut span = head..position;
+    if let Some(part) = &part {
+        let count = batches.len() - first;
+        let (from, to) = (part.start.min(count), part.end.min(count).max(part.start.min(count)));
+        let starts = |number: usize| batches.get(first + number).map_or(position, |b| b.position);
+        span = starts(from)..starts(to);
+        // Other workers read the others.
+        batches.truncate(first + to);
+        batches.drain(first..first + from);
+    }
     let fields = Arc::new(FieldsRead::new(schema, number, asked)?);
     for batch in &mut batches[first..] {
         if batch.is_compressed {
@@ -159,7 +171,13 @@ pub fn index_file(
     for batch in &mut batches[first..] {
         batch.bytes = batch.bytes.saturating_add(u64::from(batch.rows).saturating_mul(key_bytes));
     }
-    Ok(IndexedFile { file, fields, dictionaries, head })
+    let bytes = |place: &Place| place.start..place.end();
+    let reads = part.as_ref().map(|_| {
+        let of_batches = batches[first..].iter().map(|batch| bytes(&batch.place));
+        of_batches.chain(dictionaries.iter().map(|at| bytes(&at.place))).collect()
+    });
+    let (is_part, reads) = (reads.is_some(), reads.unwrap_or_default());
+    Ok(BlockFile { file, is: ArrowFile { fields, dictionaries }, span, is_part, reads })
 }
 
 /// Bytes of a row's texts in dictionaries of more values than codes have.
@@ -192,6 +210,8 @@ fn decompressed_bytes(
 struct Index<'a> {
     file: &'a Arc<RawFile>,
     number: usize,
+    /// The batches that are read, if not all are.
+    part: Option<Range<usize>>,
     /// The message that is looked at.
     at: u64,
     batches: &'a mut Vec<BatchAt>,
@@ -203,13 +223,13 @@ struct Index<'a> {
 impl Index<'_> {
     /// A file that says at its end where its messages are.
     fn footer(&mut self) -> std::result::Result<ArrowSchema, Fault> {
-        let bytes = self.file.bytes();
-        let tail_bytes = TAIL_BYTES.min(bytes as usize);
-        self.at = bytes - tail_bytes as u64;
-        let tail = read_at(self.file, self.at, tail_bytes)?;
-        let footer_bytes = footer_bytes(&tail, bytes)?;
-        self.at -= footer_bytes as u64;
-        let footer = Footer::decode(&read_at(self.file, self.at, footer_bytes)?, self.at)?;
+        let footer = read_footer(self.file, &mut self.at)?;
+        let is_read = |index: usize| self.part.as_ref().is_none_or(|part| part.contains(&index));
+        let own = footer.batches.iter().enumerate().filter(|(index, _)| is_read(*index));
+        let looked_at = footer.dictionaries.iter().chain(own.map(|(_, place)| place));
+        self.file.look_at(
+            looked_at.map(|place| place.start..place.start + u64::from(place.head_bytes)),
+        )?;
         for place in &footer.dictionaries {
             self.at = place.start;
             match message_at(self.file, place)? {
@@ -219,10 +239,13 @@ impl Index<'_> {
                 _ => return Err(Fault::Damaged("a message that is no dictionary".to_owned())),
             }
         }
-        for place in &footer.batches {
+        for (index, place) in footer.batches.iter().enumerate() {
             self.at = place.start;
-            let batch = batch_at(self.file, place)?;
-            self.batch(&batch, *place);
+            match self.part.as_ref().is_none_or(|part| part.contains(&index)) {
+                true => self.batch(&batch_at(self.file, place)?, *place),
+                // It has a place in the account, and another worker reads it.
+                false => self.add(*place, 0, false, 0),
+            }
         }
         Ok(footer.schema)
     }
@@ -278,15 +301,78 @@ impl Index<'_> {
     }
 
     fn batch(&mut self, batch: &Batch, place: Place) {
+        // It has no more than 31 bits of rows.
+        self.add(place, batch.rows as u32, batch.codec.is_some(), batch.body_bytes);
+    }
+
+    fn add(&mut self, place: Place, rows: u32, is_compressed: bool, bytes: u64) {
         self.batches.push(BatchAt {
             file: self.number as u32,
             number: (self.batches.len() - self.first) as u32,
-            // It has no more than 31 bits of them.
-            rows: batch.rows as u32,
-            is_compressed: batch.codec.is_some(),
+            rows,
+            is_compressed,
             place,
             position: 0,
-            bytes: batch.body_bytes,
+            bytes,
         });
     }
+}
+
+/// Reads the footer of a file; `at` is where what is read begins, for who tells of an error.
+fn read_footer(file: &RawFile, at: &mut u64) -> std::result::Result<Footer, Fault> {
+    let bytes = file.bytes();
+    let tail_bytes = TAIL_BYTES.min(bytes as usize);
+    *at = bytes - tail_bytes as u64;
+    let tail = read_at(file, *at, tail_bytes)?;
+    let footer_bytes = footer_bytes(&tail, bytes)?;
+    *at -= footer_bytes as u64;
+    Footer::decode(&read_at(file, *at, footer_bytes)?, *at)
+}
+
+fn has_footer(file: &RawFile) -> Result<bool> {
+    let mut magic = [0; FILE_MAGIC.len()];
+    let read = file.read_at(&mut magic, 0)?;
+    Ok(&magic[..read] == FILE_MAGIC)
+}
+
+/// The footer of a file, if it has one.
+fn footer_of(file: &RawFile) -> Result<Option<Footer>> {
+    if !has_footer(file)? {
+        return Ok(None);
+    }
+    let mut at = 0;
+    read_footer(file, &mut at).map(Some).map_err(|error| damaged(file, at, error))
+}
+
+fn damaged(file: &RawFile, byte: u64, error: Fault) -> Error {
+    let file = file.name().to_owned();
+    match error {
+        Fault::Read(error) => error,
+        error => Error::Input {
+            place: Box::new(coload_types::Place { file, line: 0, byte, field: 0 }),
+            text: format!("{error}; nothing was loaded"),
+        },
+    }
+}
+
+/// Bytes of the batches of a file, in their order, as its footer tells; none of a file of messages without a footer.
+///
+/// # Errors
+/// `Input` when it is damaged, `Unavailable` when it cannot be read.
+pub fn batches_told(file: &RawFile) -> Result<Vec<u64>> {
+    let batches = footer_of(file)?.map_or_else(Vec::new, |footer| footer.batches);
+    Ok(batches.iter().map(|place| place.end() - place.start).collect())
+}
+
+/// Rows of a file before a batch of it.
+///
+/// # Errors
+/// `Input` when it is damaged, `Unavailable` when it cannot be read.
+pub fn rows_before(file: &RawFile, batch: usize) -> Result<u64> {
+    let batches = footer_of(file)?.map_or_else(Vec::new, |footer| footer.batches);
+    let rows = |place: &Place| match batch_at(file, place) {
+        Ok(batch) => Ok(batch.rows),
+        Err(error) => Err(damaged(file, place.start, error)),
+    };
+    batches.iter().take(batch).map(rows).sum()
 }

@@ -91,9 +91,9 @@ impl HeadRead {
 /// Checks the head of a block before anything is allocated for it.
 ///
 /// # Errors
-/// `TooLarge` when it is longer than a block may be.
-pub fn check_head(head: &BlockHead, asked: Asked<'_>) -> std::result::Result<(), Fault> {
-    match head.bytes > batch_bytes_max(asked) {
+/// `TooLarge` when it is longer than `bytes_max`.
+pub fn check_head(head: &BlockHead, bytes_max: u64) -> std::result::Result<(), Fault> {
+    match head.bytes > bytes_max {
         true => Err(Fault::TooLarge(head.bytes)),
         false => Ok(()),
     }

@@ -127,7 +127,7 @@ impl Reader {
                         (false, _) => Ok(Step::More),
                     };
                 };
-                check_head(&head, self.asked())?;
+                check_head(&head, batch_bytes_max(self.asked()))?;
                 let bytes = head.bytes as usize + MARKER_BYTES;
                 self.from += head.head_bytes;
                 self.state = State::Body { head, body: Vec::with_capacity(bytes), bytes };

@@ -1,12 +1,12 @@
 //! What a file tells before it is loaded: whether it is Parquet, its fields, and how large its records are.
 
 use coload_arrow::Fault;
-use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
-use coload_parquet::{Footer, Leaves, MAGIC, ParquetField, TAIL_BYTES};
+use coload_input::{InputFile, InputSource, RawFile};
+use coload_parquet::{Footer, Leaves, MAGIC, ParquetField, RowGroup, TAIL_BYTES};
 use coload_types::{Error, Place, Result};
 
 use super::files::read_footer;
-use super::not_a_file;
+use super::{not_a_file, open_file};
 use crate::request::{InputForm, LoadRequest};
 use crate::typed::{TypedField, TypedInput, TypedKind};
 
@@ -38,12 +38,7 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
     ) {
         return Err(not_a_file(name));
     }
-    let opened = TextInput::open(input)?;
-    if !opened.is_plain_file() {
-        return Err(not_a_file(name));
-    }
-    let Raw::File { file, .. } = opened.raw else { return Err(not_a_file(name)) };
-    let footer = footer_of(&file)?;
+    let footer = footer_of(open_file(input)?.as_ref())?;
     Ok(Some(TypedInput {
         kind: TypedKind::Parquet,
         record_bytes: record_bytes(&footer),
@@ -51,12 +46,12 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
     }))
 }
 
-/// Bytes of the row groups of a file, in their order.
+/// The row groups of a file, in their order, without their columns.
 ///
 /// # Errors
 /// `Input` when it is damaged.
-pub fn row_groups(file: &RawFile) -> Result<Vec<u64>> {
-    Ok(footer_of(file)?.groups.iter().map(|group| group.bytes).collect())
+pub fn row_groups(file: &RawFile) -> Result<Vec<RowGroup>> {
+    Ok(footer_of(file)?.groups)
 }
 
 /// Rows of all inputs of a load, where their footers tell it: of Parquet of which nothing is left out.
@@ -74,13 +69,7 @@ pub fn rows_told(request: &LoadRequest) -> Result<Option<u64>> {
     }
     let mut rows = 0_u64;
     for input in request.inputs.iter() {
-        let opened = TextInput::open(&input)?;
-        let is_plain = opened.is_plain_file();
-        let Raw::File { file, .. } = opened.raw else { return Err(not_a_file(&input.name)) };
-        if !is_plain {
-            return Err(not_a_file(&input.name));
-        }
-        rows = rows.saturating_add(footer_of(&file)?.rows);
+        rows = rows.saturating_add(footer_of(open_file(&input)?.as_ref())?.rows);
     }
     Ok(Some(rows))
 }

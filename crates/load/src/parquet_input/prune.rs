@@ -17,7 +17,7 @@ use coload_types::{DataType, Value};
 use super::input::FieldsRead;
 use crate::legs::table_column;
 use crate::typed::Asked;
-use crate::wanted::{RowTest, bound_of_value, value_of_bound, value_of_text_bound};
+use crate::wanted::{WantedRows, bound_of_value, value_of_bound, value_of_text_bound};
 
 /// Most values that are looked for in a Bloom filter: of more, one is found by chance.
 const VALUES_MAX: usize = 32;
@@ -36,7 +36,7 @@ struct Tested<'a> {
 
 /// What is asked of the rows of a file.
 pub struct Pruning<'a> {
-    test: &'a dyn RowTest,
+    test: &'a WantedRows,
     columns: Vec<Tested<'a>>,
     /// Where the footer starts.
     end: u64,

@@ -47,6 +47,7 @@ fn put_split(out: &mut Vec<u8>, split: &Split) {
         SplitPart::Whole => (0, 0..0),
         SplitPart::Bytes(range) => (1, range.clone()),
         SplitPart::RowGroups(range) => (2, range.start as u64..range.end as u64),
+        SplitPart::Batches(range) => (3, range.start as u64..range.end as u64),
     };
     for number in [kind, split.input as u64, range.start, range.end, split.worker as u64] {
         put_varint(out, number);

@@ -15,10 +15,11 @@ use coload_ddl::Schema;
 use coload_store::SegmentFile;
 use coload_threads::{Step, StepClock, lock};
 use coload_transform::{FinalPage, PartitionColumn};
-use coload_types::{Error, Physical, Result};
+use coload_types::{Physical, Result};
 use coload_wire::Seal;
 
-use super::{Ahead, AheadColumn, Target, Work, Works};
+use super::arriving::{Arriving, final_pages};
+use super::{Ahead, Target, Work, Works};
 
 /// Takes segments. Called by all workers, in any order.
 pub trait TakesSegments: fmt::Debug + Send + Sync {
@@ -34,18 +35,8 @@ pub trait TakesSegments: fmt::Debug + Send + Sync {
 pub struct InMemory {
     shapes: Vec<Physical>,
     takes: Arc<dyn TakesSegments>,
-    partitions: Mutex<BTreeMap<usize, Partition>>,
+    partitions: Mutex<BTreeMap<usize, Arriving>>,
     rows: AtomicU64,
-}
-
-/// What came of a partition.
-#[derive(Debug, Default)]
-struct Partition {
-    /// Final pages by the numbers of their fragments.
-    ahead: BTreeMap<u32, Vec<FinalPage>>,
-    columns: Vec<Option<PartitionColumn>>,
-    /// Rows of its fragments, once it is sealed.
-    page_rows: Option<Vec<u32>>,
 }
 
 impl InMemory {
@@ -56,7 +47,7 @@ impl InMemory {
     }
 
     /// What came of a partition has changed; the work of it, if it is whole.
-    fn change(&self, number: usize, change: impl FnOnce(&mut Partition)) -> Works {
+    fn change(&self, number: usize, change: impl FnOnce(&mut Arriving)) -> Works {
         let mut partitions = lock(&self.partitions);
         let partition = partitions.entry(number).or_default();
         change(partition);
@@ -78,13 +69,7 @@ impl InMemory {
 impl Target for InMemory {
     fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
         let Ahead { partition, fragment, columns } = ahead;
-        let pages = columns.into_iter().map(|column| match column {
-            AheadColumn::Page(page) => Ok(page),
-            AheadColumn::Values { .. } | AheadColumn::Rows(_) => {
-                Err(Error::Corrupt("values for a segment, which transforms nothing".into()))
-            }
-        });
-        let pages = pages.collect::<Result<Vec<_>>>()?;
+        let pages = final_pages(columns)?;
         Ok(self.change(partition, |partition| {
             partition.ahead.insert(fragment, pages);
         }))
@@ -98,9 +83,8 @@ impl Target for InMemory {
         compressed: PartitionColumn,
     ) -> Result<()> {
         let mut partitions = lock(&self.partitions);
-        let columns = &mut partitions.entry(partition).or_default().columns;
-        columns.resize_with(self.shapes.len(), || None);
-        columns[column] = Some(compressed);
+        let arriving = partitions.entry(partition).or_default();
+        arriving.take_column(column, self.shapes.len(), compressed);
         Ok(())
     }
 
@@ -118,14 +102,14 @@ impl Target for InMemory {
 /// A partition that is whole.
 #[derive(Debug)]
 struct TakePartition {
-    partition: Partition,
+    partition: Arriving,
     shapes: Vec<Physical>,
     takes: Arc<dyn TakesSegments>,
 }
 
 impl Work for TakePartition {
     fn run(self: Box<Self>, clock: &StepClock) -> Result<Works> {
-        let TakePartition { partition: Partition { ahead, mut columns, page_rows }, shapes, takes } =
+        let TakePartition { partition: Arriving { ahead, mut columns, page_rows }, shapes, takes } =
             *self;
         columns.resize_with(shapes.len(), || None);
         let mut columns: Vec<PartitionColumn> =

@@ -12,13 +12,13 @@ use coload_store::{
     ClosedSegment, FinishedColumn, LoadDir, OpenSegment, PlainWrite, SegmentSummary, SegmentWriter,
 };
 use coload_threads::{StepClock, lock};
-use coload_transform::{FinalPage, PartitionColumn};
-use coload_types::{Error, Physical, Result};
+use coload_transform::PartitionColumn;
+use coload_types::{Physical, Result};
 use coload_wire::Seal;
 
+use super::arriving::{Arriving, final_pages};
+use super::{Ahead, Lane, Target, Work, Works};
 use crate::grain::Grain;
-
-use super::{Ahead, AheadColumn, Lane, Target, Work, Works};
 
 /// A segment that is durable.
 #[derive(Debug)]
@@ -64,17 +64,7 @@ struct Filling {
     partition: usize,
     fragment: u32,
     /// What came of partitions from that one on.
-    partitions: BTreeMap<usize, Partition>,
-}
-
-/// What came of a partition.
-#[derive(Debug, Default)]
-struct Partition {
-    /// Final pages by the numbers of their fragments.
-    ahead: BTreeMap<u32, Vec<FinalPage>>,
-    columns: Vec<Option<PartitionColumn>>,
-    /// Rows of its fragments, once it is sealed.
-    page_rows: Option<Vec<u32>>,
+    partitions: BTreeMap<usize, Arriving>,
 }
 
 impl<'a> Segments<'a> {
@@ -174,13 +164,7 @@ fn open_segment<'s>(
 impl Target for Segments<'_> {
     fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
         let Ahead { partition, fragment, columns } = ahead;
-        let pages = columns.into_iter().map(|column| match column {
-            AheadColumn::Page(page) => Ok(page),
-            AheadColumn::Values { .. } | AheadColumn::Rows(_) => {
-                Err(Error::Corrupt("values for a store, which transforms nothing".into()))
-            }
-        });
-        let pages = pages.collect::<Result<Vec<_>>>()?;
+        let pages = final_pages(columns)?;
         let mut filling = lock(&self.filling);
         filling.partitions.entry(partition).or_default().ahead.insert(fragment, pages);
         self.advance(&mut filling)
@@ -194,9 +178,8 @@ impl Target for Segments<'_> {
         compressed: PartitionColumn,
     ) -> Result<()> {
         let mut filling = lock(&self.filling);
-        let columns = &mut filling.partitions.entry(partition).or_default().columns;
-        columns.resize_with(self.schema.len(), || None);
-        columns[column] = Some(compressed);
+        let arriving = filling.partitions.entry(partition).or_default();
+        arriving.take_column(column, self.schema.len(), compressed);
         Ok(())
     }
 

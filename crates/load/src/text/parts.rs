@@ -4,39 +4,29 @@
 //! Cost: the first is a read of one line. The other reads all that is before the part, as fast as records are found and
 //! not parsed; it is asked for only where something of the part is in doubt, or where a line is to be told.
 
-use coload_input::{Inputs, Raw, TextInput};
+use coload_input::Inputs;
 use coload_source::ChunkParser;
 use coload_threads::StepClock;
-use coload_types::{Error, Result};
+use coload_types::Result;
 
 use super::chunks::{Piece, Start};
 use super::head::Head;
 use super::open_inputs::{Looked, OpenInputs};
 use super::reader::WindowReader;
 use crate::request::LoadRequest;
+use crate::starts::{RecordAt, file_of};
 
 /// Bytes of records that are passed over at once.
 const STEP_BYTES: u64 = 64 << 20;
 /// Bytes that are looked through for newlines at once.
 const NEWLINES_BYTES: usize = 1 << 20;
 
-/// A place in an input where a record starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordAt {
-    /// Its first byte.
-    pub byte: u64,
-    /// Lines before it.
-    pub lines: u64,
-}
-
 /// An input of a request, looked at.
 fn open(request: &LoadRequest, number: usize) -> Result<OpenInputs> {
     let input = request.inputs.at(number);
     let fields = request.fields_of_inputs().of(number).count;
     let head = Head::new(request).with_fields(fields);
-    let Raw::File { file, .. } = TextInput::open(&input)?.raw else {
-        return Err(Error::Invalid(format!("{}: parts are read of files only", input.name)));
-    };
+    let file = file_of(request, number)?;
     let mut inputs = OpenInputs::new(&Inputs::from(vec![input]), head.line_end(), 0);
     inputs.push(Looked::at(file, Vec::new(), &head)?);
     Ok(inputs)

@@ -5,52 +5,18 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RunArray, StringArray};
-use coload_load::{InputForm, LoadReport};
-use coload_source::Dialect;
-use coload_store::Store;
+use coload_load::InputForm;
 use coload_types::{Error, Value};
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
-use tempfile::TempDir;
 
-use crate::arrow_files::{Form, KINDS, NULL, batch, bytes as ipc, column, seconds};
-use crate::support::{Options, dry_run, load, options, rows, scratch, segment_bytes, write};
+use crate::arrow_files::{Form, KINDS, batch, bytes as ipc, column, seconds};
+use crate::support::{Options, load, rows, scratch, write};
 use crate::text::Random;
-
-/// Types of columns, whatever the kind of their fields. Between floats values are compared, not texts.
-const TYPES: [&str; 12] = [
-    "BIGINT",
-    "SMALLINT",
-    "INTEGER NOT NULL",
-    "DECIMAL(5,2)",
-    "DECIMAL(30,3)",
-    "DOUBLE",
-    "BOOLEAN",
-    "VARCHAR",
-    "VARCHAR(9) NOT NULL",
-    "DATE",
-    "TIMESTAMP",
-    "CHAR(4)",
-];
+use crate::typed_loads::{check_as_text, draw_columns, draw_kinds, store, typed_options};
 
 fn arrow_options(paths: &[PathBuf], columns: &str) -> Options {
-    let mut options = options(paths, columns, Dialect::default());
-    options.form = InputForm::Arrow;
-    options
-}
-
-fn store(dir: &TempDir, name: &str) -> Store {
-    Store::create_or_open(dir.path().join(name)).unwrap()
-}
-
-/// What is told of rejects whatever the form of the input.
-fn rejects(report: &LoadReport) -> Vec<String> {
-    let told = report.rejects.iter().map(|r| {
-        // NULL has no text of its own.
-        let value = if r.value() == NULL.as_bytes() { Vec::new() } else { r.value().to_vec() };
-        format!("{}:{} {:?} {value:?} {}", r.place.line, r.place.field, r.column, r.reason)
-    });
-    told.collect()
+    typed_options(InputForm::Arrow, paths, columns)
 }
 
 proptest! {
@@ -62,15 +28,8 @@ proptest! {
     fn arrow_is_loaded_as_its_text_is(seed: u64, form in prop::sample::select(&Form::ALL[..]), is_checked: bool) {
         let dir = scratch();
         let mut random = Random::new(seed);
-        let kinds: Vec<usize> = (0..random.below(4) + 1).map(|_| random.below(KINDS)).collect();
-        let types: Vec<&str> = kinds.iter().map(|_| TYPES[random.below(TYPES.len())]).collect();
-        let mut columns: Vec<String> =
-            types.iter().enumerate().map(|(n, of)| format!("c{n} {of}")).collect();
-        if is_checked {
-            // Rows that break it are left out when they are rows.
-            columns.push("CHECK (c0 IS NOT NULL)".to_owned());
-        }
-        let columns = columns.join(", ");
+        let kinds = draw_kinds(KINDS, &mut random);
+        let columns = draw_columns(kinds.len(), is_checked, &mut random);
         let (mut text, mut batches) = (String::new(), Vec::new());
         // Dictionaries that change from batch to batch are for streams only.
         let count = if kinds.contains(&9) && matches!(form, Form::File | Form::GzipFile) { 1 } else { 3 };
@@ -85,26 +44,8 @@ proptest! {
             }
             batches.push(batch(made.into_iter().map(|(array, _)| array).collect()));
         }
-        let of_text = write(&dir, "in.csv", text.as_bytes());
-        let of_arrow = write(&dir, "in.arrow", &ipc(form, &batches));
-        let stores = [store(&dir, "text"), store(&dir, "one"), store(&dir, "many")];
-        let dialect = Dialect { nulls: vec![NULL.as_bytes().to_vec()], ..Dialect::default() };
-        let mut expected = options(&[of_text], &columns, dialect);
-        expected.resources.chunk_bytes = 1000;
-        let expected = load(&stores[0], &expected).unwrap();
-        let mut options = arrow_options(&[of_arrow], &columns);
-        options.resources.chunk_bytes = 1000;
-        for (store, threads) in stores[1..].iter().zip([1, 4]) {
-            options.resources.threads = threads;
-            let report = load(store, &options).unwrap();
-            prop_assert_eq!(rows(store, "t"), rows(&stores[0], "t"));
-            prop_assert_eq!(rejects(&report), rejects(&expected));
-            prop_assert_eq!(report.rows(), expected.rows());
-            prop_assert_eq!(report.reject_count(), expected.reject_count());
-        }
-        prop_assert!(segment_bytes(&stores[1], "t") == segment_bytes(&stores[2], "t"));
-        let dry = dry_run(None, &options).unwrap();
-        prop_assert_eq!(dry.rows(), expected.rows());
+        let file = write(&dir, "in.arrow", &ipc(form, &batches));
+        check_as_text(&dir, (InputForm::Arrow, file), (&text, &columns))?;
     }
 }
 

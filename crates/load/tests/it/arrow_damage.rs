@@ -2,13 +2,12 @@
 
 use arrow_array::ArrayRef;
 use coload_load::InputForm;
-use coload_source::Dialect;
-use coload_store::Store;
 use proptest::prelude::*;
 
 use crate::arrow_files::{Form, KINDS, batch, bytes, column};
-use crate::support::{load, options, scratch, write};
+use crate::support::{load, scratch, write};
 use crate::text::Random;
+use crate::typed_loads::{store, typed_options};
 
 /// All kinds of columns, in some batches; dictionaries in the first only where another would take their place.
 fn damaged(form: Form, random: &mut Random) -> Vec<u8> {
@@ -46,15 +45,14 @@ proptest! {
         }
         let path = write(&dir, "in.arrow", &bytes);
         let columns: Vec<String> = (0..KINDS).map(|n| format!("c{n} VARCHAR")).collect();
-        let mut options = options(&[path], &columns.join(", "), Dialect::default());
-        options.form = InputForm::Arrow;
+        let mut options = typed_options(InputForm::Arrow, &[path], &columns.join(", "));
         options.resources.memory = 64 << 20;
         if is_piped {
             let bytes = bytes.clone();
             options.streams =
                 Some(std::sync::Arc::new(move |_| Box::new(std::io::Cursor::new(bytes.clone()))));
         }
-        let store = Store::create_or_open(dir.path().join("s")).unwrap();
+        let store = store(&dir, "s");
         match load(&store, &options) {
             Ok(report) => prop_assert!(report.rows() < 1 << 24),
             Err(error) => {

@@ -7,12 +7,16 @@ use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
     Int32Array, Int64Array, LargeStringArray, RecordBatch, RunArray, StringArray, StringViewArray,
-    TimestampMicrosecondArray, TimestampSecondArray, UInt64Array,
+    Time32MillisecondArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    TimestampSecondArray, UInt64Array,
 };
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{Field, Schema};
 
 use crate::text::Random;
+use crate::typed_values::{
+    NULL, clock, date, days, micros, quoted, seeds, small, thousandths, word,
+};
 
 /// How an input is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,32 +34,18 @@ impl Form {
 }
 
 /// Kinds of columns.
-pub const KINDS: usize = 13;
-
-/// NULL in that text.
-pub const NULL: &str = "\\N";
+pub const KINDS: usize = 15;
 
 /// A column of a batch: an array, and its values as CSV has them.
 pub fn column(kind: usize, rows: usize, random: &mut Random) -> (ArrayRef, Vec<String>) {
     fn of<T>(seeds: &[Option<u32>], value: impl Fn(u32) -> T) -> Vec<Option<T>> {
         seeds.iter().map(|seed| seed.map(&value)).collect()
     }
-    let mut draw = |_| (random.below(5) > 0).then(|| random.below(1 << 20) as u32);
-    let seeds: Vec<Option<u32>> = (0..rows).map(&mut draw).collect();
+    let seeds = seeds(rows, random);
     let bare = |text: &dyn Fn(u32) -> String| -> Vec<String> {
         seeds.iter().map(|seed| seed.map_or_else(|| NULL.to_owned(), text)).collect()
     };
-    let small = |seed: u32| i64::from(seed % 70_000) - 35_000;
-    let word = |seed: u32| match seed % 7 {
-        0 => String::new(),
-        1 => (seed % 100).to_string(),
-        2 => format!("{}.50", seed % 1000),
-        3 => "2024-02-29".to_owned(),
-        4 => format!("say \"é\", {seed}"),
-        5 => "true".to_owned(),
-        _ => "x".repeat((seed % 40) as usize),
-    };
-    let quoted = |seed: u32| format!("\"{}\"", word(seed).replace('"', "\"\""));
+    let text_of = |seed: u32| quoted(&word(seed));
     match kind {
         0 => (Arc::new(Int64Array::from(of(&seeds, small))), bare(&|s| small(s).to_string())),
         1 => {
@@ -76,46 +66,36 @@ pub fn column(kind: usize, rows: usize, random: &mut Random) -> (ArrayRef, Vec<S
         }
         5 => {
             let array = Decimal128Array::from(of(&seeds, |s| i128::from(small(s)) * 10));
-            let text = |seed: u32| {
-                let cents = small(seed) * 10;
-                let sign = if cents < 0 { "-" } else { "" };
-                format!("{sign}{}.{:03}", cents.abs() / 1000, cents.abs() % 1000)
-            };
-            (Arc::new(array.with_precision_and_scale(12, 3).unwrap()), bare(&text))
+            (
+                Arc::new(array.with_precision_and_scale(12, 3).unwrap()),
+                bare(&|s| thousandths(small(s) * 10)),
+            )
         }
-        6 => (Arc::new(StringArray::from(of(&seeds, word))), bare(&quoted)),
-        7 => (Arc::new(LargeStringArray::from(of(&seeds, word))), bare(&quoted)),
+        6 => (Arc::new(StringArray::from(of(&seeds, word))), bare(&text_of)),
+        7 => (Arc::new(LargeStringArray::from(of(&seeds, word))), bare(&text_of)),
         8 => {
             let array: StringViewArray = of(&seeds, word).into_iter().collect();
-            (Arc::new(array), bare(&quoted))
+            (Arc::new(array), bare(&text_of))
         }
         9 => {
             let values = of(&seeds, |s| word(s % 50));
             let array: DictionaryArray<Int32Type> = values.iter().map(Option::as_deref).collect();
-            (Arc::new(array), bare(&|s| quoted(s % 50)))
+            (Arc::new(array), bare(&|s| text_of(s % 50)))
         }
         10 => {
             let values = of(&seeds, |s| word(s % 3));
             let array: RunArray<Int32Type> = values.iter().map(Option::as_deref).collect();
-            (Arc::new(array), bare(&|s| quoted(s % 3)))
+            (Arc::new(array), bare(&|s| text_of(s % 3)))
         }
-        11 => {
-            let array = Date32Array::from(of(&seeds, |s| (s % 28) as i32));
-            (Arc::new(array), bare(&|s| format!("1970-01-{:02}", s % 28 + 1)))
+        11 => (Arc::new(Date32Array::from(of(&seeds, days))), bare(&date)),
+        12 => {
+            let array = TimestampMicrosecondArray::from(of(&seeds, micros));
+            (Arc::new(array), bare(&|s| format!("1970-01-01 {}", clock(s))))
         }
+        13 => (Arc::new(Time64MicrosecondArray::from(of(&seeds, micros))), bare(&clock)),
         _ => {
-            let micros = |seed: u32| i64::from(seed % 86_400) * 1_000_000 + i64::from(seed % 2);
-            let text = |seed: u32| {
-                let day = seed % 86_400;
-                let fraction = if seed % 2 == 1 { ".000001" } else { "" };
-                format!(
-                    "1970-01-01 {:02}:{:02}:{:02}{fraction}",
-                    day / 3600,
-                    day / 60 % 60,
-                    day % 60
-                )
-            };
-            (Arc::new(TimestampMicrosecondArray::from(of(&seeds, micros))), bare(&text))
+            let array = Time32MillisecondArray::from(of(&seeds, |s| (micros(s) / 1000) as i32));
+            (Arc::new(array), bare(&clock))
         }
     }
 }

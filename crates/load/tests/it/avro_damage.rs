@@ -1,32 +1,17 @@
 //! Files of Avro that are damaged or cut off: an error, or rows; never a panic, never more memory than allowed.
 
+use coload_load::InputForm;
 use proptest::prelude::*;
 
 use crate::avro_files::{CODECS, KINDS, block, bytes, gzip, header, long, sized};
-use crate::avro_input::avro_options;
-use crate::parquet_files::{Seeds, seeds};
-use crate::support::{dry_run, scratch, write};
+use crate::support::scratch;
 use crate::text::Random;
+use crate::typed_loads::check_damaged;
+use crate::typed_values::{Seeds, seeds};
 
-/// Loads damaged bytes as text columns: an error that names the file and leaves nothing, or rows.
 #[track_caller]
 fn check(dir: &tempfile::TempDir, bytes: &[u8], columns: usize) -> Option<u64> {
-    let path = write(dir, "in.avro", bytes);
-    let columns: Vec<String> = (0..columns).map(|n| format!("c{n} VARCHAR")).collect();
-    let mut options = avro_options(&[path], &columns.join(", "));
-    options.resources.memory = 64 << 20;
-    options.resources.threads = 1;
-    match dry_run(None, &options) {
-        Ok(report) => {
-            assert!(report.rows() < 1 << 24);
-            Some(report.rows())
-        }
-        Err(error) => {
-            let text = error.to_string();
-            assert!(text.contains("in.avro") && !text.contains("panicked"), "{text}");
-            None
-        }
-    }
+    check_damaged(dir, (InputForm::Avro, "in.avro"), bytes, columns)
 }
 
 fn file(kinds: &[usize], rows: usize, codec: &str, random: &mut Random) -> (Vec<u8>, Vec<usize>) {

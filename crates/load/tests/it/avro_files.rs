@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use crate::arrow_files::NULL;
-use crate::parquet_files::Seeds;
 use crate::text::Random;
+use crate::typed_values::{
+    NULL, Seeds, clock, date, days, micros, quoted, small, thousandths, uuid, word,
+};
 
 /// Kinds of columns: their types.
 pub const KINDS: [&str; 20] = [
@@ -40,65 +41,28 @@ const SYMBOLS: u32 = 50;
 /// The marker of all files.
 pub const MARKER: [u8; 16] = *b"\0marker of files";
 
-fn small(seed: u32) -> i64 {
-    i64::from(seed % 70_000) - 35_000
-}
-
-fn word(seed: u32) -> String {
-    match seed % 7 {
-        0 => String::new(),
-        1 => (seed % 100).to_string(),
-        2 => format!("{}.50", seed % 1000),
-        3 => "2024-02-29".to_owned(),
-        4 => format!("say \"é\", {seed}"),
-        5 => "true".to_owned(),
-        _ => "x".repeat((seed % 40) as usize),
-    }
-}
-
-fn thousandths(value: i64) -> String {
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{}.{:03}", value.abs() / 1000, value.abs() % 1000)
-}
-
-/// Microseconds of a day.
-fn micros(seed: u32) -> i64 {
-    i64::from(seed % 86_400) * 1_000_000 + i64::from(seed % 2) * 1000
-}
-
-fn clock(seed: u32) -> String {
-    let day = seed % 86_400;
-    let fraction = if seed % 2 == 1 { ".001" } else { "" };
-    format!("{:02}:{:02}:{:02}{fraction}", day / 3600, day / 60 % 60, day % 60)
-}
-
 fn items(seed: u32) -> Vec<i64> {
     (0..i64::from(seed % 4)).map(|n| small(seed) + n).collect()
-}
-
-fn uuid(seed: u32) -> String {
-    format!("00000000-0000-0000-0000-0000{seed:08x}")
 }
 
 /// The text of a value, as CSV has it.
 pub fn text(kind: usize, seed: Option<u32>) -> String {
     let Some(seed) = seed else { return NULL.to_owned() };
-    let quoted = |text: String| format!("\"{}\"", text.replace('"', "\"\""));
     match kind {
         0 | 17 => small(seed).to_string(),
         1 => (small(seed) / 2).to_string(),
         2 => (seed % 2 == 0).to_string(),
         3 | 4 => format!("{:?}", small(seed) as f64 / 16.0),
         5 | 6 => thousandths(small(seed) * 10),
-        7 => quoted(word(seed)),
-        ENUM => quoted(word(seed % SYMBOLS)),
-        9 => format!("1970-01-{:02}", seed % 28 + 1),
+        7 => quoted(&word(seed)),
+        ENUM => quoted(&word(seed % SYMBOLS)),
+        9 => date(seed),
         10..=12 => format!("1970-01-01 {}", clock(seed)),
         13 | 14 => uuid(seed),
         15 | 16 => clock(seed),
-        18 => quoted(format!("{:?}", items(seed))),
+        18 => quoted(&format!("{:?}", items(seed))),
         _ if seed % 2 == 0 => small(seed).to_string(),
-        _ => quoted(format!("\"{}\"", word(seed).replace('"', "\\\""))),
+        _ => quoted(&format!("\"{}\"", word(seed).replace('"', "\\\""))),
     }
 }
 
@@ -130,7 +94,7 @@ fn value(kind: usize, seed: u32, out: &mut Vec<u8>) {
         6 => out.extend(big(9)),
         7 => sized(word(seed).as_bytes(), out),
         ENUM => long((seed % SYMBOLS).into(), out),
-        9 => long((seed % 28).into(), out),
+        9 => long(days(seed).into(), out),
         10 | 16 => long(micros(seed), out),
         11 => long(micros(seed) * 1000, out),
         12 | 15 => long(micros(seed) / 1000, out),

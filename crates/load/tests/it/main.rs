@@ -37,4 +37,7 @@ mod pipeline;
 mod spaces;
 mod support;
 mod text;
+mod typed_loads;
+mod typed_shares;
+mod typed_values;
 mod widen;

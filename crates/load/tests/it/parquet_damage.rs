@@ -7,32 +7,18 @@ use ::parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use ::parquet::file::properties::{WriterProperties, WriterVersion};
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
+use coload_load::InputForm;
 use proptest::prelude::*;
 
-use crate::parquet_files::{KINDS, Seeds, Shape, bytes, seeds};
-use crate::parquet_input::parquet_options;
-use crate::support::{dry_run, scratch, write};
+use crate::parquet_files::{KINDS, Shape, bytes};
+use crate::support::scratch;
 use crate::text::Random;
+use crate::typed_loads::check_damaged;
+use crate::typed_values::{Seeds, seeds};
 
-/// Loads damaged bytes as text columns: an error that names the file and leaves nothing, or rows.
 #[track_caller]
 fn check(dir: &tempfile::TempDir, bytes: &[u8], columns: usize) -> Option<u64> {
-    let path = write(dir, "in.parquet", bytes);
-    let columns: Vec<String> = (0..columns).map(|n| format!("c{n} VARCHAR")).collect();
-    let mut options = parquet_options(&[path], &columns.join(", "));
-    options.resources.memory = 64 << 20;
-    options.resources.threads = 1;
-    match dry_run(None, &options) {
-        Ok(report) => {
-            assert!(report.rows() < 1 << 24);
-            Some(report.rows())
-        }
-        Err(error) => {
-            let text = error.to_string();
-            assert!(text.contains("in.parquet") && !text.contains("panicked"), "{text}");
-            None
-        }
-    }
+    check_damaged(dir, (InputForm::Parquet, "in.parquet"), bytes, columns)
 }
 
 fn file(kinds: &[usize], rows: usize, shape: Shape, random: &mut Random) -> Vec<u8> {

@@ -12,8 +12,10 @@ use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::ColumnPath;
 
-use crate::arrow_files::NULL;
 use crate::text::Random;
+use crate::typed_values::{
+    NULL, Seeds, clock, date, days, micros, quoted, small, thousandths, uuid, word,
+};
 
 /// Kinds of columns: their types, what their values are, and the encodings that these may have.
 pub const KINDS: [&str; 20] = [
@@ -39,51 +41,9 @@ pub const KINDS: [&str; 20] = [
     "int32 # (TIME(MILLIS,true))",
 ];
 
-/// A column of some rows: for each a seed of its value, or NULL.
-pub type Seeds = Vec<Option<u32>>;
-
-pub fn seeds(rows: usize, random: &mut Random) -> Seeds {
-    // Some are without NULL, and some have nothing else.
-    let nulls = random.of(&[0, 3, 3, 10]);
-    (0..rows).map(|_| (random.below(10) >= nulls).then(|| random.below(1 << 20) as u32)).collect()
-}
-
-fn small(seed: u32) -> i64 {
-    i64::from(seed % 70_000) - 35_000
-}
-
-fn word(seed: u32) -> String {
-    match seed % 7 {
-        0 => String::new(),
-        1 => (seed % 100).to_string(),
-        2 => format!("{}.50", seed % 1000),
-        3 => "2024-02-29".to_owned(),
-        4 => format!("say \"é\", {seed}"),
-        5 => "true".to_owned(),
-        _ => "x".repeat((seed % 40) as usize),
-    }
-}
-
-fn thousandths(value: i64) -> String {
-    let sign = if value < 0 { "-" } else { "" };
-    format!("{sign}{}.{:03}", value.abs() / 1000, value.abs() % 1000)
-}
-
-/// Microseconds since 1970.
-fn micros(seed: u32) -> i64 {
-    i64::from(seed % 86_400) * 1_000_000 + i64::from(seed % 2) * 1000
-}
-
-fn clock(seed: u32) -> String {
-    let day = seed % 86_400;
-    let fraction = if seed % 2 == 1 { ".001" } else { "" };
-    format!("{:02}:{:02}:{:02}{fraction}", day / 3600, day / 60 % 60, day % 60)
-}
-
 /// The text of a value, as CSV has it.
 pub fn text(kind: usize, seed: Option<u32>) -> String {
     let Some(seed) = seed else { return NULL.to_owned() };
-    let quoted = |text: String| format!("\"{}\"", text.replace('"', "\"\""));
     match kind {
         0 => small(seed).to_string(),
         1 => (small(seed) / 2).to_string(),
@@ -91,11 +51,11 @@ pub fn text(kind: usize, seed: Option<u32>) -> String {
         3 => (seed % 2 == 0).to_string(),
         4 | 17 => format!("{:?}", small(seed) as f64 / 16.0),
         5..=8 => thousandths(small(seed) * 10),
-        9 => quoted(word(seed)),
-        10 => quoted(word(seed % 50)),
-        11 => format!("1970-01-{:02}", seed % 28 + 1),
+        9 => quoted(&word(seed)),
+        10 => quoted(&word(seed % 50)),
+        11 => date(seed),
         12..=15 => format!("1970-01-01 {}", clock(seed)),
-        16 => format!("00000000-0000-0000-0000-0000{seed:08x}"),
+        16 => uuid(seed),
         18 => (u32::MAX / (seed + 1)).to_string(),
         _ => clock(seed),
     }
@@ -169,7 +129,7 @@ fn write_column(writer: &mut SerializedColumnWriter<'_>, kind: usize, seeds: &Se
         8 => write!(ByteArrayType, |s| big(s, 3 + s as usize % 14)),
         9 => write!(ByteArrayType, |s| ByteArray::from(word(s).into_bytes())),
         10 => write!(ByteArrayType, |s| ByteArray::from(word(s % 50).into_bytes())),
-        11 => write!(Int32Type, |s| (s % 28) as i32),
+        11 => write!(Int32Type, days),
         12 => write!(Int64Type, micros),
         13 => write!(Int64Type, |s| micros(s) * 1000),
         14 => write!(Int64Type, |s| micros(s) / 1000),

@@ -3,55 +3,19 @@
 use std::path::PathBuf;
 
 use ::parquet::basic::Compression;
-use coload_load::{InputForm, LoadReport};
-use coload_source::Dialect;
-use coload_store::Store;
+use coload_load::InputForm;
 use coload_types::{Error, Value};
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
-use tempfile::TempDir;
 
-use crate::arrow_files::NULL;
-use crate::parquet_files::{KINDS, Seeds, Shape, bytes, seeds, text};
-use crate::support::{Options, dry_run, load, options, rows, scratch, segment_bytes, write};
+use crate::parquet_files::{KINDS, Shape, bytes, text};
+use crate::support::{Options, load, rows, scratch, write};
 use crate::text::Random;
-
-/// Types of columns, whatever the kind of their fields. Between floats values are compared, not texts.
-const TYPES: [&str; 14] = [
-    "BIGINT",
-    "SMALLINT",
-    "INTEGER NOT NULL",
-    "DECIMAL(5,2)",
-    "DECIMAL(12,3)",
-    "DECIMAL(30,3)",
-    "DOUBLE",
-    "BOOLEAN",
-    "VARCHAR",
-    "VARCHAR(9) NOT NULL",
-    "DATE",
-    "TIMESTAMP",
-    "TIME",
-    "UUID",
-];
+use crate::typed_loads::{check_as_text, draw_columns, draw_kinds, store, typed_options};
+use crate::typed_values::{Seeds, seeds};
 
 pub fn parquet_options(paths: &[PathBuf], columns: &str) -> Options {
-    let mut options = options(paths, columns, Dialect::default());
-    options.form = InputForm::Parquet;
-    options
-}
-
-fn store(dir: &TempDir, name: &str) -> Store {
-    Store::create_or_open(dir.path().join(name)).unwrap()
-}
-
-/// What is told of rejects whatever the form of the input.
-fn rejects(report: &LoadReport) -> Vec<String> {
-    let told = report.rejects.iter().map(|r| {
-        // NULL has no text of its own.
-        let value = if r.value() == NULL.as_bytes() { Vec::new() } else { r.value().to_vec() };
-        format!("{}:{} {:?} {value:?} {}", r.place.line, r.place.field, r.column, r.reason)
-    });
-    told.collect()
+    typed_options(InputForm::Parquet, paths, columns)
 }
 
 proptest! {
@@ -63,15 +27,8 @@ proptest! {
     fn parquet_is_loaded_as_its_text_is(seed: u64, is_checked: bool) {
         let dir = scratch();
         let mut random = Random::new(seed);
-        let kinds: Vec<usize> = (0..random.below(4) + 1).map(|_| random.below(KINDS.len())).collect();
-        let types: Vec<&str> = kinds.iter().map(|_| TYPES[random.below(TYPES.len())]).collect();
-        let mut columns: Vec<String> =
-            types.iter().enumerate().map(|(n, of)| format!("c{n} {of}")).collect();
-        if is_checked {
-            // Rows that break it are left out when they are rows.
-            columns.push("CHECK (c0 IS NOT NULL)".to_owned());
-        }
-        let columns = columns.join(", ");
+        let kinds = draw_kinds(KINDS.len(), &mut random);
+        let columns = draw_columns(kinds.len(), is_checked, &mut random);
         let (mut csv, mut groups) = (String::new(), Vec::new());
         for _ in 0..random.below(3) + 1 {
             let rows = random.below(80);
@@ -85,26 +42,8 @@ proptest! {
             groups.push(group);
         }
         let shape = Shape::draw(&mut random);
-        let of_text = write(&dir, "in.csv", csv.as_bytes());
-        let of_parquet = write(&dir, "in.parquet", &bytes(&kinds, &groups, shape, &mut random));
-        let stores = [store(&dir, "text"), store(&dir, "one"), store(&dir, "many")];
-        let dialect = Dialect { nulls: vec![NULL.as_bytes().to_vec()], ..Dialect::default() };
-        let mut expected = options(&[of_text], &columns, dialect);
-        expected.resources.chunk_bytes = 1000;
-        let expected = load(&stores[0], &expected).unwrap();
-        let mut options = parquet_options(&[of_parquet], &columns);
-        options.resources.chunk_bytes = 1000;
-        for (store, threads) in stores[1..].iter().zip([1, 4]) {
-            options.resources.threads = threads;
-            let report = load(store, &options).unwrap();
-            prop_assert_eq!(rows(store, "t"), rows(&stores[0], "t"));
-            prop_assert_eq!(rejects(&report), rejects(&expected));
-            prop_assert_eq!(report.rows(), expected.rows());
-            prop_assert_eq!(report.reject_count(), expected.reject_count());
-        }
-        prop_assert!(segment_bytes(&stores[1], "t") == segment_bytes(&stores[2], "t"));
-        let dry = dry_run(None, &options).unwrap();
-        prop_assert_eq!(dry.rows(), expected.rows());
+        let file = write(&dir, "in.parquet", &bytes(&kinds, &groups, shape, &mut random));
+        check_as_text(&dir, (InputForm::Parquet, file), (&csv, &columns))?;
     }
 }
 

@@ -4,17 +4,18 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use ::parquet::basic::Compression;
-use coload_load::RowTest;
-use coload_scan::{Predicate, Test, may_match};
+use coload_load::WantedRows;
+use coload_scan::{Predicate, Test};
 use coload_store::Store;
 use coload_types::Value;
 use proptest::prelude::*;
 
 use crate::model::Row;
-use crate::parquet_files::{KINDS, Seeds, Shape, bytes, seeds};
+use crate::parquet_files::{KINDS, Shape, bytes};
 use crate::parquet_input::parquet_options;
 use crate::support::{load, rows, scratch, write};
 use crate::text::Random;
+use crate::typed_values::{Seeds, seeds};
 
 /// The types whose values are those of the kinds of files.
 const TYPES: [&str; 20] = [
@@ -40,31 +41,9 @@ const TYPES: [&str; 20] = [
     "TIME",
 ];
 
-#[derive(Debug)]
-struct Tests(Vec<Predicate>);
-
-impl RowTest for Tests {
-    fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool {
-        let mut of = self.0.iter().filter(|predicate| predicate.column == column);
-        of.all(|p| may_match(&p.test, 2, 0, Some(least), Some(greatest)))
-    }
-
-    fn asks(&self, column: usize) -> bool {
-        self.0.iter().any(|predicate| predicate.column == column)
-    }
-
-    fn one_of(&self, column: usize) -> Option<&[Value]> {
-        self.0.iter().find_map(|predicate| match &predicate.test {
-            Test::In(values) if predicate.column == column => Some(&values[..]),
-            _ => None,
-        })
-    }
-}
-
-impl Tests {
-    fn passes(&self, row: &Row) -> bool {
-        self.0.iter().all(|p| p.test.matches(row[p.column].as_ref()))
-    }
+/// Whether a row passes all tests.
+fn passes(tests: &[Predicate], row: &Row) -> bool {
+    tests.iter().all(|p| p.test.matches(row[p.column].as_ref()))
 }
 
 /// A test of a column of rows, by values that these have.
@@ -118,14 +97,13 @@ proptest! {
         load(&whole, &options).unwrap();
         let all = rows(&whole, "t");
         let drawn = (0..kinds.len()).filter_map(|column| draw_test(column, &all, &mut random));
-        let tests = Tests(drawn.collect());
-        let expected: Vec<&Row> = all.iter().filter(|row| tests.passes(row)).collect();
-        let tests = Arc::new(tests);
-        options.wanted = Some(tests.clone());
+        let tests: Vec<Predicate> = drawn.collect();
+        let expected: Vec<&Row> = all.iter().filter(|row| passes(&tests, row)).collect();
+        options.wanted = WantedRows::new(&tests).map(Arc::new);
         let some = store("some");
         load(&some, &options).unwrap();
         let read = rows(&some, "t");
-        let found: Vec<&Row> = read.iter().filter(|row| tests.passes(row)).collect();
+        let found: Vec<&Row> = read.iter().filter(|row| passes(&tests, row)).collect();
         prop_assert_eq!(found, expected);
     }
 }
@@ -150,7 +128,7 @@ fn only_pages_that_may_have_rows_are_read() {
         let file = bytes(&kinds, std::slice::from_ref(&group), shape, &mut random);
         let file = write(&dir, &format!("in{seed}.parquet"), &file);
         let mut options = parquet_options(&[file], columns);
-        options.wanted = Some(Arc::new(Tests(tests)));
+        options.wanted = WantedRows::new(&tests).map(Arc::new);
         let store = Store::create_or_open(dir.path().join(format!("{seed}"))).unwrap();
         load(&store, &options).unwrap();
         rows(&store, "t").len()

@@ -7,10 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_load::{InputForm, LoadRequest, Resources, RowTest, keep_wanted_inputs, project};
-use coload_scan::{Predicate, Test, may_match};
+use coload_load::{InputForm, LoadRequest, Resources, WantedRows, keep_wanted_inputs, project};
+use coload_scan::Predicate;
 use coload_transform::MEMORY_MIN;
-use coload_types::Value;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -51,36 +50,6 @@ pub(super) struct Wanted {
     pub limit: Option<usize>,
 }
 
-/// Tests of columns, by the numbers that they have in a load.
-#[derive(Debug)]
-struct Tests(Vec<Predicate>);
-
-impl RowTest for Tests {
-    fn may_pass(&self, column: usize, least: &Value, greatest: &Value) -> bool {
-        // Of rows with NULL nothing is known here, but no test passes them: those that do are left out.
-        let of = self.0.iter().filter(|predicate| predicate.column == column);
-        of.into_iter().all(|p| may_match(&p.test, 2, 0, Some(least), Some(greatest)))
-    }
-
-    fn asks(&self, column: usize) -> bool {
-        self.0.iter().any(|predicate| predicate.column == column)
-    }
-
-    fn one_of(&self, column: usize) -> Option<&[Value]> {
-        self.0.iter().find_map(|predicate| match &predicate.test {
-            Test::In(values) if predicate.column == column => Some(&values[..]),
-            _ => None,
-        })
-    }
-}
-
-/// What is known of rows that no test passes.
-fn row_test(tests: &[Predicate]) -> Option<Arc<dyn RowTest>> {
-    let of_values = tests.iter().filter(|test| !matches!(test.test, Test::IsNull));
-    let tests: Vec<Predicate> = of_values.cloned().collect();
-    (!tests.is_empty()).then(|| Arc::new(Tests(tests)) as Arc<dyn RowTest>)
-}
-
 /// Reads inputs. Its tests are exact: no filter needs to stand above it.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalScanExec {
@@ -109,7 +78,7 @@ impl ExternalScanExec {
             let place = read.iter().position(|column| *column == test.column);
             test.column = place.unwrap_or(test.column);
         }
-        request.wanted = row_test(&tests);
+        request.wanted = WantedRows::new(&tests).map(Arc::new);
         keep_wanted_inputs(&mut request).map_err(to_datafusion)?;
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),

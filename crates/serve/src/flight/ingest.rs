@@ -19,7 +19,7 @@ use arrow_flight::sql::TableExistsOption as Exists;
 use arrow_flight::sql::TableNotExistOption as NotExist;
 use coload_ddl::Schema;
 use coload_store::{LoadKind, LoadMode, LoadTarget};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, same_name};
 use datafusion::arrow::datatypes::Schema as ArrowSchema;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::DataFusionError;
@@ -133,7 +133,7 @@ fn find_columns(table: &Schema, sent: &ArrowSchema) -> Result<Vec<Source>> {
     let mut used = vec![false; sent.fields().len()];
     let mut sources = Vec::with_capacity(table.len());
     for column in table.columns() {
-        let is_it = |name: &str| name.eq_ignore_ascii_case(&column.name);
+        let is_it = |name: &str| same_name(name, &column.name);
         match sent.fields().iter().position(|f| is_it(f.name())) {
             Some(index) => {
                 used[index] = true;

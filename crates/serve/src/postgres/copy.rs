@@ -10,7 +10,7 @@ use bytes::{BufMut, BytesMut};
 use coload_ddl::Schema;
 use coload_load::LoadRequest;
 use coload_source::{Dialect, Escapes, Header};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, same_name};
 use coload_wire::{ColumnFrom, Derivation};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -387,9 +387,7 @@ impl CopyIn {
         }
         let mut read = Vec::new();
         for name in &self.columns {
-            let is_meant =
-                |column: &&coload_types::Column| column.name.to_lowercase() == name.to_lowercase();
-            let column = schema.columns().iter().find(is_meant);
+            let column = schema.columns().iter().find(|column| same_name(&column.name, name));
             let column = column.ok_or_else(|| {
                 Error::Invalid(format!("column {name} of table {table} does not exist"))
             })?;

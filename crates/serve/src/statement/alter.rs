@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use coload_ddl::Index;
 use coload_store::{Alteration, OnExisting, OnMissing, Store, ViewEntry};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, same_name};
 use datafusion::sql::sqlparser::ast::{
     AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Expr, RenameTableNameKind,
     visit_relations,
@@ -118,7 +118,7 @@ pub(crate) fn run(
                     "leave it out",
                 ));
             }
-            let is_named = |index: &&Index| index.name.eq_ignore_ascii_case(&constraint.value);
+            let is_named = |index: &&Index| same_name(&index.name, &constraint.value);
             match schema.indexes().iter().filter(|index| index.is_unique()).find(is_named) {
                 Some(known) => store.drop_index(&known.name, OnMissing::Ignore).map(|_| ())?,
                 None if *if_exists => {}

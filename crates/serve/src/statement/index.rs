@@ -4,7 +4,7 @@
 
 use coload_ddl::{Index, IndexKind};
 use coload_store::{OnExisting, OnMissing, Store};
-use coload_types::{Column, Error, Result};
+use coload_types::{Column, Error, Result, same_name};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, CreateIndex, CreateTable, Expr, Ident, IndexColumn, IndexType, KeyOrIndexDisplay,
     NullsDistinctOption, ObjectName, OrderByOptions, TableConstraint, UniqueConstraint,
@@ -80,7 +80,7 @@ pub(super) fn drop(
     for name in names {
         let name = index_name(name)?;
         let snapshot = store.snapshot()?;
-        let has = |index: &Index| index.name.eq_ignore_ascii_case(&name);
+        let has = |index: &Index| same_name(&index.name, &name);
         let owner = snapshot.tables().iter().find(|table| table.schema.indexes().iter().any(has));
         // Of a table that the caller may not see an index does not exist.
         match owner.filter(|table| rights.may_read(&table.name)) {

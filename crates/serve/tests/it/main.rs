@@ -14,6 +14,7 @@ mod names;
 mod ordered;
 mod pivot;
 mod postgres;
+mod postgres_copy;
 mod slt;
 mod sql;
 mod sql_words;

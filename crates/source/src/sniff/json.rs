@@ -14,7 +14,7 @@ use coload_ddl::Schema;
 use coload_json::{
     Between, Holds, Item, Json, Keys, LineBreaks, PADDING, Path, Splitter, parse_tree,
 };
-use coload_types::{Column, DataType, Error, Result};
+use coload_types::{Column, DataType, Error, Result, same_name};
 
 use super::foreign::is_json;
 use super::{Sniffed, bom_len, given_formats, given_types};
@@ -216,7 +216,7 @@ fn with_mapped_types(given: &GivenDialect) -> Result<GivenDialect> {
     let mut all = given.clone();
     let mapped = given.mapping.iter().flat_map(|mapping| &mapping.columns);
     for column in mapped.filter_map(|column| column.given.as_ref()) {
-        if given.columns.iter().any(|other| other.name.eq_ignore_ascii_case(&column.name)) {
+        if given.columns.iter().any(|other| same_name(&other.name, &column.name)) {
             return Err(Error::Invalid(format!(
                 "column {} has a type in --types and in --mapping: say it once",
                 column.name
@@ -236,7 +236,7 @@ fn paths_of(
 ) -> Result<Vec<Path>> {
     let path = |column: &Column| {
         let same = |name: &String| *name == column.name;
-        let alike = |name: &String| name.eq_ignore_ascii_case(&column.name);
+        let alike = |name: &String| same_name(name, &column.name);
         let at = names.iter().position(same).or_else(|| names.iter().position(alike));
         match at {
             Some(at) => leaves[at].path.clone(),

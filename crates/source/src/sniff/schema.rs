@@ -1,7 +1,7 @@
 //! Names and types of columns, from the records of a sample.
 
 use coload_ddl::Schema;
-use coload_types::{Column, DataType, Error, Result};
+use coload_types::{Column, DataType, Error, Result, same_name};
 
 use super::amounts::say_amounts;
 use super::attempt::usual_field_count;
@@ -51,8 +51,7 @@ pub(super) fn infer_schema(
 pub(super) fn given_types(names: &[String], given: &[Column]) -> Result<Vec<Option<Column>>> {
     let mut typed = vec![None; names.len()];
     for column in given {
-        let is_it = |name: &&String| name.to_lowercase() == column.name.to_lowercase();
-        let Some(at) = names.iter().position(|name| is_it(&name)) else {
+        let Some(at) = names.iter().position(|name| same_name(name, &column.name)) else {
             return Err(Error::Invalid(format!(
                 "--types: there is no column {}; there is {}",
                 column.name,

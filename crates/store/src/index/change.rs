@@ -1,10 +1,10 @@
 //! Indexes come and go: changes of the catalog only. Trees follow where the version is published ([`super::complete`]).
 
 use coload_ddl::{Index, Schema};
-use coload_types::{Error, Result};
+use coload_types::{Error, Result, same_name};
 
 use crate::change::{OnExisting, OnMissing, Outcome, missing_table, position};
-use crate::manifest::{Manifest, TableEntry, is_same_name};
+use crate::manifest::{Manifest, TableEntry};
 
 /// Adds an index to a table.
 ///
@@ -41,8 +41,7 @@ pub(crate) fn drop_index(
     name: &str,
     on_missing: OnMissing,
 ) -> Result<Outcome> {
-    let has =
-        |table: &TableEntry| table.schema.indexes().iter().any(|i| is_same_name(&i.name, name));
+    let has = |table: &TableEntry| table.schema.indexes().iter().any(|i| same_name(&i.name, name));
     let Some(at) = manifest.tables.iter().position(has) else {
         return match on_missing {
             OnMissing::Ignore => Ok(Outcome::Unchanged),
@@ -50,7 +49,7 @@ pub(crate) fn drop_index(
         };
     };
     let entry = &mut manifest.tables[at];
-    let left = entry.schema.indexes().iter().filter(|index| !is_same_name(&index.name, name));
+    let left = entry.schema.indexes().iter().filter(|index| !same_name(&index.name, name));
     entry.schema = entry.schema.clone().with_indexes(left.cloned().collect())?;
     Ok(Outcome::Changed)
 }
@@ -62,13 +61,13 @@ pub(crate) fn drop_index(
 pub(crate) fn with_names(manifest: &Manifest, table: &str, schema: Schema) -> Result<Schema> {
     let mut indexes = schema.indexes().to_vec();
     let is_taken = |name: &str, own: &[Index]| {
-        let other = owner_of(manifest, name).filter(|owner| !is_same_name(&owner.name, table));
-        other.is_some() || own.iter().any(|index| is_same_name(&index.name, name))
+        let other = owner_of(manifest, name).filter(|owner| !same_name(&owner.name, table));
+        other.is_some() || own.iter().any(|index| same_name(&index.name, name))
     };
     for number in 0..indexes.len() {
         if !indexes[number].name.is_empty() {
             let name = &indexes[number].name;
-            match owner_of(manifest, name).filter(|owner| !is_same_name(&owner.name, table)) {
+            match owner_of(manifest, name).filter(|owner| !same_name(&owner.name, table)) {
                 Some(_) => return Err(taken(name)),
                 None => continue,
             }
@@ -85,8 +84,7 @@ pub(crate) fn with_names(manifest: &Manifest, table: &str, schema: Schema) -> Re
 
 /// The table that has an index.
 fn owner_of<'a>(manifest: &'a Manifest, name: &str) -> Option<&'a TableEntry> {
-    let has =
-        |table: &&TableEntry| table.schema.indexes().iter().any(|i| is_same_name(&i.name, name));
+    let has = |table: &&TableEntry| table.schema.indexes().iter().any(|i| same_name(&i.name, name));
     manifest.tables.iter().find(has)
 }
 

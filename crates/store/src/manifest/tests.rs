@@ -474,3 +474,20 @@ proptest! {
         let _ = Manifest::decode(&bytes, path());
     }
 }
+
+/// Names that differ in the case of letters beyond ASCII were two tables for a store, and one for a statement.
+#[test]
+fn tables_and_views_are_found_in_any_case_of_any_script() {
+    let mut manifest = example();
+    manifest.tables[0].name = "Été".to_owned();
+    assert_eq!(manifest.position("ÉTÉ"), Some(0));
+    assert_eq!(manifest.table("étÉ").map(|table| table.id), Some(manifest.tables[0].id));
+    assert!(manifest.table("ete").is_none());
+    // Two that an older program made are both there.
+    manifest.tables.push(TableEntry { name: "éTé".to_owned(), ..manifest.tables[0].clone() });
+    let last = manifest.tables.len() - 1;
+    assert_eq!((manifest.position("été"), manifest.position("Été")), (Some(last), Some(0)));
+    let sql = "SELECT 1".to_owned();
+    manifest.views.push(ViewEntry { name: "Größe".to_owned(), columns: Vec::new(), sql });
+    assert!(manifest.view("GRÖßE").is_some());
+}

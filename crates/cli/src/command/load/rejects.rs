@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use coload::{Error, Result, Store, check_reject_table};
+use coload_types::same_name;
 
 use crate::args::RejectsTo;
 
@@ -31,7 +32,7 @@ impl<'a> Rejects<'a> {
             }
             Some(RejectsTo::Table(table)) => table,
         };
-        if table.eq_ignore_ascii_case(loaded) {
+        if same_name(table, loaded) {
             return Err(Error::Invalid(format!(
                 "--rejects table:{table} is the table that is loaded"
             )));

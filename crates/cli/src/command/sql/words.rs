@@ -6,6 +6,7 @@ use std::path::Path;
 use coload_ddl::quote_name;
 use coload_serve::function_names;
 use coload_serve::output::FORMATS;
+use coload_types::same_name;
 
 use super::commands::COMMANDS;
 use super::editor::{Completion, Language};
@@ -146,11 +147,11 @@ impl Sql<'_> {
 fn columns_of<'a>(names: &'a TableNames, table: &str, text: &[char]) -> &'a [String] {
     let text: String = text.iter().collect();
     let words: Vec<&str> = text.split(|c| !is_name(c)).filter(|word| !word.is_empty()).collect();
-    let named = |wanted: &str| names.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    let named = |wanted: &str| names.iter().find(|(name, _)| same_name(name, wanted));
     let by_alias = || {
         let pairs = words.windows(3).flat_map(|w| [(w[0], w[1]), (w[0], w[2])]);
         let ends = words.windows(2).map(|w| (w[0], w[1]));
-        let mut found = pairs.chain(ends).filter(|(_, alias)| alias.eq_ignore_ascii_case(table));
+        let mut found = pairs.chain(ends).filter(|(_, alias)| same_name(alias, table));
         found.find_map(|(name, _)| named(name))
     };
     named(table).or_else(by_alias).map_or(&[], |(_, columns)| columns)

@@ -1,0 +1,196 @@
+//! How loads end: published, left for the next attempt, dropped, or forgotten.
+
+use std::sync::{Arc, atomic::Ordering};
+use std::time::{Instant, SystemTime};
+
+use coload_link::Message;
+use coload_store::{
+    KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict, merge_small_within,
+};
+use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
+use coload_types::{Error, Result};
+use coload_wire::{DONE, Done, Finish, LoadDescription};
+
+use super::identity::key_of;
+use super::{EXPIRE_INTERVAL, Inner, shares};
+use crate::active::Active;
+use crate::options::Keep;
+use crate::whole_inputs::WholeInputs;
+
+impl Inner {
+    /// Publishes a load whose partitions are all there.
+    pub fn finish(&self, load: &Arc<Active>, finish: &Finish) -> Result<Message> {
+        load.publishing.store(true, Ordering::Release);
+        let done = self.publish(load, finish);
+        load.publishing.store(false, Ordering::Release);
+        let done = done?;
+        lock(&self.active).remove(&load.id);
+        Ok(Message::new(DONE, done.encode()))
+    }
+
+    fn publish(&self, load: &Active, finish: &Finish) -> Result<Done> {
+        let id = load.publish_id;
+        let (segments, rejects) = load.segments(finish, &self.pool)?;
+        let bytes_stored = segments.iter().map(|s| s.bytes).sum();
+        let mut done = Done {
+            id: id.as_u128(),
+            rows: finish.rows,
+            rejects,
+            bytes_stored,
+            segments: segments.len() as u64,
+            ..Done::default()
+        };
+        let target = load.target();
+        if load.description.share.is_some() {
+            return self.finish_share(load, finish, (segments, rejects));
+        }
+        let mut journal = lock(&load.journal);
+        let Some(of_load) = journal.take() else {
+            return Err(Error::Refused(format!("load {} is over", load.id)));
+        };
+        if self.options.keep == Keep::All {
+            let mut record = LoadRecord::new(id, kind(target.mode));
+            record.key = load.published_as();
+            record.started_us = finish.started_us;
+            record.finished_us = coload_threads::epoch_us();
+            record.set_inputs(load.description.inputs.names().iter());
+            (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
+            let how = (&target, load.description.on_conflict);
+            match of_load.publish(how, &segments, &record) {
+                Ok(shown) => {
+                    done.version = shown.version;
+                    let says = how.1 != OnConflict::Error;
+                    done.keys = shown.keys.filter(|_| says);
+                    done.rows = done.keys.map_or(finish.rows, KeyCounts::kept);
+                }
+                Err(error) => {
+                    *journal = Some(of_load);
+                    return Err(error);
+                }
+            }
+        }
+        // Published, whatever becomes of the rest; what stays is removed when the server starts.
+        let _ = of_load.remove();
+        drop(journal);
+        if self.options.keep == Keep::All {
+            let memory = self.options.load_memory;
+            done.note = match merge_small_within(&self.store, &target.name, memory) {
+                Ok(merge) if merge.merges == 0 => String::new(),
+                Ok(merge) => format!(
+                    "{} small segments became {}",
+                    merge.segments_before, merge.segments_after
+                ),
+                Err(error) => format!("small segments could not be merged: {error}"),
+            };
+        }
+        done.cpu_ns = process_cpu_ns() - load.cpu_started_ns;
+        done.peak_memory = peak_memory_bytes();
+        Ok(done)
+    }
+
+    /// The load of a connection ended without being published: it waits for the next attempt.
+    pub fn leave(&self, load: &Arc<Active>, attempt: u64) {
+        if load.left(attempt) {
+            // Closes the journal, so that another process may go on with it.
+            let mut active = lock(&self.active);
+            if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
+                if active.get(&load.id).is_some_and(|active| Arc::ptr_eq(active, load)) {
+                    active.remove(&load.id);
+                }
+                // Jobs may still hold the load; the journal's lock must not wait for them.
+                drop(lock(&load.journal).take());
+            }
+        }
+    }
+
+    /// A connection of a load of whole inputs ended.
+    pub fn leave_whole(&self, load: &Arc<WholeInputs>) {
+        load.leave();
+        let mut whole = lock(&self.whole);
+        if whole.get(&load.id).is_some_and(|w| Arc::ptr_eq(w, load)) {
+            whole.remove(&load.id);
+        }
+        if !load.is_finished() {
+            drop(lock(&load.journal).take());
+        }
+    }
+
+    /// Drops a load that is not published, or all shares of one.
+    pub fn abort(&self, id: LoadId) -> Result<()> {
+        // Nobody publishes shares meanwhile, and none that is complete is added.
+        let lock = self.store.lock_shares()?;
+        let shares = self.shares_of(id)?;
+        if shares.is_empty() {
+            drop(lock);
+            return self.abort_one(id);
+        }
+        shares.into_iter().try_for_each(|share| self.abort_one(share))
+    }
+
+    pub(super) fn abort_one(&self, id: LoadId) -> Result<()> {
+        let unknown =
+            || Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)"));
+        let ended = Error::Refused(format!("load {id} was aborted"));
+        // The journal is taken before the connections are told: each gives it free for the next attempt when it ends, and then
+        // it would stay.
+        let mut wholes = lock(&self.whole);
+        if let Some(whole) = wholes.remove(&id) {
+            whole.leave();
+            // Where the load fails by itself, the journal is removed with this lock held.
+            let mut journal = lock(&whole.journal);
+            drop(wholes);
+            return journal.take().map_or(Ok(()), LoadJournal::remove);
+        }
+        drop(wholes);
+        let mut active = lock(&self.active);
+        let Some(load) = active.remove(&id) else {
+            drop(active);
+            return self.store.open_journal(id)?.ok_or_else(unknown)?.remove();
+        };
+        let journal = lock(&load.journal).take();
+        drop(active);
+        load.fail(load.attempt.load(Ordering::Acquire), &ended);
+        journal.ok_or_else(unknown)?.remove()
+    }
+
+    pub(super) fn expire_at_times(&self) -> Result<()> {
+        let mut at = lock(&self.expired_at);
+        if at.elapsed() < EXPIRE_INTERVAL.min(self.options.expire) {
+            return Ok(());
+        }
+        *at = Instant::now();
+        drop(at);
+        self.expire()
+    }
+
+    /// Removes journals that nobody needs: of published loads, and abandoned ones.
+    pub(super) fn expire(&self) -> Result<()> {
+        self.publish_complete()?;
+        let snapshot = self.store.snapshot()?;
+        let journals = self.store.list_journals()?;
+        let shares = shares::last_used(&journals);
+        for entry in journals {
+            // One that somebody works on is locked.
+            let Ok(Some(journal)) = self.store.open_journal(entry.id) else { continue };
+            // A share is as old as the youngest of its load.
+            let used = shares.get(&entry.id).copied().unwrap_or(entry.modified);
+            let old = used + self.options.expire < SystemTime::now();
+            let is_published = LoadDescription::decode(&entry.description).is_ok_and(|d| {
+                let key = key_of(&d, &journal).unwrap_or(entry.id);
+                snapshot.published(&d.table, key).is_ok_and(|load| load.is_some())
+            });
+            if old || is_published {
+                journal.remove()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kind(mode: LoadMode) -> LoadKind {
+    match mode {
+        LoadMode::Append => LoadKind::Append,
+        LoadMode::Replace => LoadKind::Replace,
+        LoadMode::Create => LoadKind::Create,
+    }
+}
