@@ -10,7 +10,7 @@ use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
-    LoadDescription, RANGE, RANGES, REJECTS, SEAL, TABLE, TEXT_FRAGMENT, WIDEN, Widen,
+    LoadDescription, RANGE, RANGES, REJECTS, SEAL, SETTLE, TABLE, TEXT_FRAGMENT, WIDEN, Widen,
     write_statuses,
 };
 
@@ -146,6 +146,11 @@ impl Handler for Connection {
                 }
                 let (load, _) = self.load()?;
                 self.answer(replies, move || loads.finish(&load, &finish).map(Some));
+            }
+            SETTLE => {
+                let (load, attempt) = self.load()?;
+                let loads = Arc::clone(&self.loads);
+                self.answer(replies, move || loads.settle(&load, attempt).map(Some));
             }
             RANGE => {
                 let (load, attempt) = self.load()?;

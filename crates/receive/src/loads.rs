@@ -12,7 +12,7 @@ use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
 use coload_store::{
     JournalEntry, KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict,
-    Store, merge_small_within,
+    PublishedAs, Settled, Store, merge_small_within,
 };
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
@@ -24,10 +24,12 @@ use futures::Stream;
 use identity::{Identity, key_of, target_of};
 use tonic::Status;
 
-use crate::active::Active;
+use crate::active::{Active, panicked};
 use crate::busy::CpuGauge;
 use crate::connection::Connection;
+use crate::duty::Duty;
 use crate::options::{Keep, ReceiveOptions};
+use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::whole_inputs::WholeInputs;
 
@@ -252,7 +254,8 @@ impl Inner {
             None => {
                 let target = target_of(description);
                 // Told before anything is sent.
-                self.store.check_on_conflict(&target, description.on_conflict)?;
+                let deletes = description.delete_where(&target.schema)?;
+                self.store.check_on_conflict(&target, description.on_conflict, deletes.as_ref())?;
                 (self.store.begin_journal(id, &target, description.encode())?, false)
             }
         };
@@ -341,74 +344,121 @@ impl Inner {
         }
     }
 
-    /// Publishes a load whose partitions are all there.
+    /// Publishes a load whose partitions are all there; or tells its client which of its records are rejects, as their keys are there.
     pub fn finish(&self, load: &Arc<Active>, finish: &Finish) -> Result<Message> {
-        load.publishing.store(true, Ordering::Release);
-        let done = self.publish(load, finish);
-        load.publishing.store(false, Ordering::Release);
-        let done = done?;
-        lock(&self.active).remove(&load.id);
-        Ok(Message::new(DONE, done.encode()))
+        self.publishing(load, || self.publish(load, finish))
     }
 
-    fn publish(&self, load: &Active, finish: &Finish) -> Result<Done> {
+    /// Publishes a load whose client has set aside the records that it was told.
+    pub fn settle(&self, load: &Arc<Active>, attempt: u64) -> Result<Message> {
+        let pending = load.take_pending(attempt)?;
+        self.publishing(load, || self.show(load, pending))
+    }
+
+    /// Does what may publish a load, which nobody goes on with meanwhile; forgets the load if it was.
+    fn publishing(
+        &self,
+        load: &Arc<Active>,
+        publish: impl FnOnce() -> Result<Message> + Send,
+    ) -> Result<Message> {
+        load.publishing.store(true, Ordering::Release);
+        // Rows are sorted behind queries, too; threads that are begun there inherit it.
+        let answer = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                Duty::new(&self.options).begin();
+                publish()
+            });
+            thread.join().unwrap_or_else(|_| Err(panicked()))
+        });
+        load.publishing.store(false, Ordering::Release);
+        let answer = answer?;
+        if answer.kind == DONE {
+            lock(&self.active).remove(&load.id);
+        }
+        Ok(answer)
+    }
+
+    fn publish(&self, load: &Active, finish: &Finish) -> Result<Message> {
         let id = load.publish_id;
         let (segments, rejects) = load.segments(finish, &self.pool)?;
-        let bytes_stored = segments.iter().map(|s| s.bytes).sum();
-        let mut done = Done {
-            id: id.as_u128(),
-            rows: finish.rows,
-            rejects,
-            bytes_stored,
-            segments: segments.len() as u64,
-            ..Done::default()
-        };
+        let mut done = Done { id: id.as_u128(), rows: finish.rows, rejects, ..Done::default() };
         let target = load.target();
         if load.description.share.is_some() {
-            return self.finish_share(load, finish, (segments, rejects));
+            let done = self.finish_share(load, finish, (segments, rejects))?;
+            return Ok(Message::new(DONE, done.encode()));
         }
-        let mut journal = lock(&load.journal);
-        let Some(of_load) = journal.take() else {
-            return Err(Error::Refused(format!("load {} is over", load.id)));
+        if self.options.keep == Keep::Nothing {
+            drop(lock(&load.journal).take().map(LoadJournal::remove));
+            self.set_costs(load, &mut done);
+            return Ok(Message::new(DONE, done.encode()));
+        }
+        let mut record = LoadRecord::new(id, kind(target.mode));
+        record.key = load.published_as();
+        record.started_us = finish.started_us;
+        record.finished_us = coload_threads::epoch_us();
+        record.set_inputs(load.description.inputs.names().iter());
+        (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
+        let how = PublishedAs {
+            target: &target,
+            on_conflict: load.description.on_conflict,
+            delete_where: load.description.delete_where(&target.schema)?,
+            sort_with: self.options.sort_with(),
         };
-        if self.options.keep == Keep::All {
-            let mut record = LoadRecord::new(id, kind(target.mode));
-            record.key = load.published_as();
-            record.started_us = finish.started_us;
-            record.finished_us = coload_threads::epoch_us();
-            record.set_inputs(load.description.inputs.names().iter());
-            (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
-            let how = (&target, load.description.on_conflict);
-            match of_load.publish(how, &segments, &record) {
-                Ok(shown) => {
-                    done.version = shown.version;
-                    let says = how.1 != OnConflict::Error;
-                    done.keys = shown.keys.filter(|_| says);
-                    done.rows = done.keys.map_or(finish.rows, KeyCounts::kept);
-                }
-                Err(error) => {
-                    *journal = Some(of_load);
-                    return Err(error);
-                }
-            }
+        let ready = {
+            let journal = lock(&load.journal);
+            journal.as_ref().ok_or_else(|| over(load))?.ready(&how, segments, record)?
+        };
+        done.bytes_stored = ready.segments().iter().map(|s| s.bytes).sum();
+        done.segments = ready.segments().len() as u64;
+        let pending = Pending { ready, sent: rejects, done };
+        let (pending, rows) = pending.look()?;
+        match rows.is_empty() {
+            true => self.show(load, pending),
+            false => Ok(load.wait_for_client(pending, &rows)),
         }
+    }
+
+    /// Makes a load visible, if its rejects are those that its client was told.
+    fn show(&self, load: &Active, pending: Pending) -> Result<Message> {
+        let Pending { ready, sent, mut done } = pending;
+        let mut journal = lock(&load.journal);
+        // Whoever drops the load takes it.
+        let of_load = journal.take().ok_or_else(|| over(load))?;
+        let shown = match ready.publish_settled(None) {
+            Ok(Settled::Shown(shown)) => shown,
+            Ok(Settled::Moved(ready, _)) => {
+                *journal = Some(of_load);
+                drop(journal);
+                let (pending, rows) = Pending { ready: *ready, sent, done }.look()?;
+                return Ok(load.wait_for_client(pending, &rows));
+            }
+            Err(error) => {
+                *journal = Some(of_load);
+                return Err(error);
+            }
+        };
+        done.version = shown.version;
+        let says = load.description.on_conflict != OnConflict::Error;
+        done.keys = shown.keys.filter(|_| says);
+        done.rows = done.keys.map_or(done.rows, KeyCounts::kept);
         // Published, whatever becomes of the rest; what stays is removed when the server starts.
         let _ = of_load.remove();
         drop(journal);
-        if self.options.keep == Keep::All {
-            let memory = self.options.load_memory;
-            done.note = match merge_small_within(&self.store, &target.name, memory) {
-                Ok(merge) if merge.merges == 0 => String::new(),
-                Ok(merge) => format!(
-                    "{} small segments became {}",
-                    merge.segments_before, merge.segments_after
-                ),
-                Err(error) => format!("small segments could not be merged: {error}"),
-            };
-        }
+        let memory = self.options.load_memory;
+        done.note = match merge_small_within(&self.store, &load.description.table, memory) {
+            Ok(merge) if merge.merges == 0 => String::new(),
+            Ok(merge) => {
+                format!("{} small segments became {}", merge.segments_before, merge.segments_after)
+            }
+            Err(error) => format!("small segments could not be merged: {error}"),
+        };
+        self.set_costs(load, &mut done);
+        Ok(Message::new(DONE, done.encode()))
+    }
+
+    fn set_costs(&self, load: &Active, done: &mut Done) {
         done.cpu_ns = process_cpu_ns() - load.cpu_started_ns;
         done.peak_memory = peak_memory_bytes();
-        Ok(done)
     }
 
     /// The load of a connection ended without being published: it waits for the next attempt.
@@ -515,6 +565,7 @@ impl Inner {
             return self.store.open_journal(id)?.ok_or_else(unknown)?.remove();
         };
         let journal = lock(&load.journal).take();
+        drop(lock(&load.pending).take());
         drop(active);
         load.fail(load.attempt.load(Ordering::Acquire), &ended);
         journal.ok_or_else(unknown)?.remove()
@@ -596,6 +647,10 @@ impl Inner {
     pub fn message_bytes_max(&self) -> u64 {
         (self.options.load_memory as u64 / 10 * MESSAGE_TENTHS).max(4 << 20)
     }
+}
+
+fn over(load: &Active) -> Error {
+    Error::Refused(format!("load {} is over", load.id))
 }
 
 fn kind(mode: LoadMode) -> LoadKind {

@@ -287,6 +287,8 @@ impl LoadDescription {
         Ok(FinishedShare {
             of: share.of,
             plan: self.plan_hash(share),
+            on_conflict: self.on_conflict,
+            delete_where: self.delete_where(&target.schema)?,
             target,
             started_us,
             rows,

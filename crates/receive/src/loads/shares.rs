@@ -146,7 +146,8 @@ impl Inner {
     fn publish_shares(&self, description: &LoadDescription, share: &Share) -> Result<SharesAre> {
         let limit = description.max_rejects;
         let check = |total| limit.check_shares(share.of, total);
-        self.store.publish_shares(share.of, &description.table, check)
+        let sort_with = self.options.sort_with();
+        self.store.publish_shares(share.of, &description.table, sort_with, check)
     }
 
     /// The version that shows the shares, and what was merged after it.
@@ -163,7 +164,7 @@ impl Inner {
                     ),
                     Err(error) => format!("small segments could not be merged: {error}"),
                 };
-                Done { version: all.version, note, ..Done::default() }
+                Done { version: all.version, note, keys: all.keys, ..Done::default() }
             }
             SharesAre::Known(load) => Done { version: load.version, ..Done::default() },
             SharesAre::Incomplete(_) | SharesAre::Misread(_) => Done::default(),

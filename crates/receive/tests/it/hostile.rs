@@ -13,8 +13,8 @@ use coload_types::{Dictionary, Error, Strings, Value, Values};
 use coload_wire::{
     Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, Finish, HELLO, InputPrint,
     InputShare, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, REREAD_FROM,
-    Ranges, RejectLimit, RowSource, SEAL, SEALED, Seal, ServerLoad, TEXT_FRAGMENT, TEXT_HEAD_BYTES,
-    TextIs, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_text_head,
+    Ranges, RejectLimit, RowSource, RowsAre, SEAL, SEALED, Seal, ServerLoad, TEXT_FRAGMENT,
+    TEXT_HEAD_BYTES, TextIs, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_text_head,
 };
 
 use crate::setup::{Server, load_remote, options, records, rows};
@@ -27,6 +27,7 @@ fn description(salt: u128) -> LoadDescription {
         table: "t".into(),
         mode: LoadMode::Append,
         on_conflict: OnConflict::Error,
+        delete_where: None,
         schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),
         columns_are: ColumnsAre::Given,
         inputs: [InputPrint { name: "x".into(), bytes: 9, modified_us: 0, ends: 0 }]
@@ -123,7 +124,8 @@ fn seal(rows: u32, blocks: u64) -> Vec<u8> {
 fn seal_of(partition: u32, rows: u32, blocks: u64) -> Vec<u8> {
     let part = InputShare { file: 0, rows: u64::from(rows), end: 9, ..InputShare::default() };
     let account = PartitionAccount { files: vec![part], ..PartitionAccount::default() };
-    Seal { partition, blocks, page_rows: vec![rows], account }.encode()
+    let rows_are = RowsAre::AsRead;
+    Seal { partition, blocks, page_rows: vec![rows], account, rows_are }.encode()
 }
 
 fn finish(rows: u64) -> Vec<u8> {

@@ -45,7 +45,7 @@ pub(super) struct Gather<'a> {
 
 impl<'a> Gather<'a> {
     /// The rows of each page.
-    fn cut(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+    pub fn cut(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         let rows = self.rows;
         self.page_rows.iter().scan(0, move |start, count| {
             let page = *start..*start + *count as usize;

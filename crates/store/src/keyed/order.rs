@@ -6,10 +6,10 @@ use std::sync::Arc;
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{KeyPart, Page, SymbolDecoder};
+use coload_page::{Page, SymbolDecoder};
 use coload_space::Space;
 use coload_transform::{KeyOrder, PartitionColumn, sort_keys};
-use coload_types::{Error, Plain, Result, Values};
+use coload_types::{Error, Physical, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
 use super::gather::{Decoded, Form, Gather, append_codes};
@@ -20,6 +20,7 @@ use super::pages::read_codes;
 use super::read_keys;
 use super::run_writer::{RUN_PAGE_ROWS_MAX, RunWriter};
 use super::sorting::SortSpaces;
+use super::tree::parts_are_of;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
 use crate::retype::copy_column;
@@ -48,10 +49,7 @@ pub(crate) fn sort_segment(
     of: Keyed<'_>,
     origin: &Origin,
 ) -> Result<RowOrder> {
-    let of_key = |part: (&KeyPart, &usize)| part.0.column as usize == *part.1;
-    if segment.tree_parts().is_some_and(|parts| {
-        parts.len() == of.key.columns().len() && parts.iter().zip(of.key.columns()).all(of_key)
-    }) {
+    if parts_are_of(segment, of.key) {
         // Its tree was built of keys in order, each once.
         let order = KeyOrder { rows: None, repeated: Vec::new() };
         return Ok(RowOrder { rows: None, first_stats: first_key_stats(segment, of, &order)? });
@@ -305,6 +303,15 @@ fn reorder_column(
             join_column(&whole, &group_pages(&whole)?, column)?
         }
     };
+    reorder(given, physical, gather)
+}
+
+/// A column with other rows.
+pub(super) fn reorder(
+    given: PartitionColumn,
+    physical: Physical,
+    gather: Gather<'_>,
+) -> Result<PartitionColumn> {
     let PartitionColumn { dictionary, symbols, pages } = given;
     let coded = pages.iter().all(|page| page.detail.is_codes());
     if let Some(dictionary) = dictionary.as_ref().filter(|_| coded) {
