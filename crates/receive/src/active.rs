@@ -297,9 +297,10 @@ impl Active {
         let partition = ByteReader::new(&bytes).varint_u32()?;
         let types = lock(&self.types).of(partition);
         // Behind the columns are the numbers of rows that were sorted.
+        let is_keyed = self.target.schema.key().is_some() && partition < PARTITIONS_MAX;
         let physical = |c: u32| match types.get(c as usize) {
             Some(column) => Some(column.data_type.physical()),
-            None => (c as usize == types.len()).then_some(Physical::Int),
+            None => (c as usize == types.len() && is_keyed).then_some(Physical::Int),
         };
         let block = Block::decode(&bytes, physical)?;
         // What is made of the block takes as much again.

@@ -304,6 +304,9 @@ impl Chooser {
         let measures = &mut *measures;
         if self.policy.is_measured() {
             self.look(measures, partition, plan, rows, link, load);
+        } else if self.sorts != Sorts::No && measures.placements.is_empty() {
+            self.look(measures, partition, plan, rows, link, load);
+            measures.placements = self.policy.choose(&measures.unknown()).placements.into();
         }
         match self.place_sorting(measures, partition) {
             Placement::Server => measures.texts.next(),
