@@ -170,11 +170,10 @@ fn sorting(dir: &LoadDir, load: Load<'_>) -> Result<Sorting> {
     let (sort, runs) = (sort_space.as_ref(), run_space.as_ref());
     let spaces = SortSpaces::open(sort, runs, *memory as u64, &dir.scratch_path(""))?;
     // A small sort buffer makes small runs, not small segments.
-    let segment_bytes = match sort.and_then(SpaceSpec::size) {
-        Some(_) => Grain::of(load.request, &load.resources.without_sort_space()).segment_bytes,
-        None => 0,
-    };
-    Ok(Sorting { spaces, threads: *threads, segment_bytes: segment_bytes as u64 })
+    let segment_bytes = sort.and_then(SpaceSpec::size).map(|_| {
+        Grain::of(load.request, &load.resources.without_sort_space()).segment_bytes as u64
+    });
+    Ok(Sorting { spaces, threads: *threads, segment_bytes })
 }
 
 /// Puts the rows of segments in the order of the table's key, if it has one; the segments are then those in order.

@@ -219,7 +219,7 @@ impl LoadDir {
     pub fn ready(mut self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<ReadyLoad> {
         let segments = match self.key.is_some() && self.origins.is_none() {
             true => {
-                let sorting = self.usual_sorting(&segments)?;
+                let sorting = self.usual_sorting()?;
                 self.put_in_order(segments, &sorting)?.into_iter().map(|s| s.entry).collect()
             }
             false => segments,

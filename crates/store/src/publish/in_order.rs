@@ -92,15 +92,13 @@ impl LoadDir {
     pub(super) fn sorting_with(&self, SortWith { threads, memory }: SortWith) -> Result<Sorting> {
         let threads = threads.max(1);
         let spaces = SortSpaces::open(None, None, memory, &self.work.join(""))?;
-        Ok(Sorting { spaces, threads, segment_bytes: (memory / SEGMENT_SHARE).max(1) })
+        Ok(Sorting { spaces, threads, segment_bytes: Some(memory / SEGMENT_SHARE) })
     }
 
     /// What is used where nobody says more: one thread, and files of the load for what memory does not hold.
-    pub(super) fn usual_sorting(&self, segments: &[SegmentEntry]) -> Result<Sorting> {
-        let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+    pub(super) fn usual_sorting(&self) -> Result<Sorting> {
         let spaces = SortSpaces::open(None, None, USUAL_MEMORY, &self.work.join(""))?;
-        let segment_bytes = bytes.div_ceil(segments.len().max(1) as u64);
-        Ok(Sorting { spaces, threads: 1, segment_bytes })
+        Ok(Sorting { spaces, threads: 1, segment_bytes: None })
     }
 }
 
