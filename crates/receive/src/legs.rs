@@ -42,7 +42,8 @@ impl Legs {
         for (number, bytes) in journal.legs()? {
             let mut reader = ByteReader::new(&bytes);
             published_as = Some(LoadId::from_u128(reader.i128()? as u128));
-            legs.push((number, Widen::decode(reader.take(reader.remaining())?)?.schema));
+            let schema = Widen::decode(reader.take(reader.remaining())?)?.schema;
+            legs.push((number, schema.with_rules_of(&description.schema)?));
         }
         Ok(Legs { legs, published_as })
     }
