@@ -59,9 +59,15 @@ pub enum Need {
 }
 
 impl Need {
-    /// What a load of a mode needs.
-    pub(crate) fn of(mode: LoadMode) -> Self {
-        if mode == LoadMode::Replace { Need::Replace } else { Need::Add }
+    /// What a load needs: rows that give way to its own are taken away, as by an UPDATE.
+    pub(crate) fn of(description: &LoadDescription) -> Self {
+        let LoadDescription { mode, on_conflict, delete_where, .. } = description;
+        let keeps_rows =
+            matches!(on_conflict, OnConflict::Error | OnConflict::Ignore | OnConflict::Reject);
+        match *mode != LoadMode::Replace && keeps_rows && delete_where.is_none() {
+            true => Need::Add,
+            false => Need::Replace,
+        }
     }
 }
 
@@ -526,7 +532,8 @@ impl Inner {
             let is_share = |d: &LoadDescription| d.share.as_ref().is_some_and(|s| s.of.load == id);
             if entry.id == id || description.as_ref().is_ok_and(is_share) {
                 let description = description?;
-                return Ok((description.table, Need::of(description.mode)));
+                let need = Need::of(&description);
+                return Ok((description.table, need));
             }
         }
         Err(Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)")))

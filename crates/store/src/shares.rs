@@ -29,7 +29,7 @@ use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal, rows_bes
 use crate::load_record::{LoadId, LoadKind, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::older_loads::{RememberedLoad, now_us};
-use crate::on_conflict::KeyCounts;
+use crate::on_conflict::{KeyCounts, OnConflict};
 use crate::publish::{PublishedAs, SortWith};
 use crate::segment::SegmentFile;
 use crate::store::Store;
@@ -71,7 +71,7 @@ pub struct PublishedShares {
     pub bytes_stored: u64,
     /// Number of the segments.
     pub segments: u64,
-    /// What became of the rows by their keys, if the table has a PRIMARY KEY.
+    /// What became of the rows by their keys, where the shares said what is to.
     pub keys: Option<KeyCounts>,
 }
 
@@ -260,7 +260,7 @@ fn publish(
         rejects: total.rejects,
         bytes_stored,
         segments: count,
-        keys: shown.keys,
+        keys: shown.keys.filter(|_| on_conflict != OnConflict::Error),
     })
 }
 

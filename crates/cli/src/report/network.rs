@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use coload::{LoadReport, NetworkReport, PlacementReport};
+use coload_load::ColumnChoice;
 use coload_transform::Placement;
 use serde_json::{Value, json};
 

@@ -172,6 +172,7 @@ fn keys_give_way_between_shares_and_to_those_of_the_table() {
         // Each key three times, the greatest n last; ids below 100 are in the table.
         let line = |i: u64| format!("{},note {i},{i}\n", i * 7 % 200);
         sandbox.write("t.csv", format!("id,note,n\n{}", (0..600).map(line).collect::<String>()));
+        sandbox.run(&["load", "t.csv", "--into", into, "--table", "other"]).ok();
         let rules: [(&str, &[&str], [&str; 2]); 4] = [
             ("i", &["--on-conflict", "ignore"], ["200,200,100", "0"]),
             ("r", &["--on-conflict", "replace"], ["200,200,0", "0"]),
@@ -187,8 +188,7 @@ fn keys_give_way_between_shares_and_to_those_of_the_table() {
                 "CREATE TABLE {table} (id BIGINT NOT NULL, note VARCHAR, n INTEGER, PRIMARY KEY (id)); \
                  INSERT INTO {table} SELECT value, 'old', -1 FROM generate_series(0, 99) AS s(value)"
             );
-            let into_sql = if into == "store" { "--store" } else { "--server" };
-            sandbox.run(&["sql", into_sql, into, "-c", &make]).ok();
+            sandbox.run(&["sql", "--store", "store", "-c", &make]).ok();
             let id = format!("0000000000000000000000000000ab{number:02}");
             let run = |worker: &str| {
                 let mut args = vec!["load", "t.csv", "--into", into, "--worker", worker];
@@ -206,7 +206,7 @@ fn keys_give_way_between_shares_and_to_those_of_the_table() {
                 sandbox.run(&[&other[..], &["--table", table, "--split-min", "700"]].concat());
             other.fails(1, &["--on-conflict differs"]);
             let last: serde_json::Value = serde_json::from_str(&run("2/3").ok().out).unwrap();
-            let keys = &last["keys"];
+            let keys = &last["share"]["keys"];
             let count = |name: &str| keys[name].as_u64().unwrap();
             assert_eq!(
                 count("added") + count("replaced"),

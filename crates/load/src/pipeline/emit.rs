@@ -69,7 +69,7 @@ impl<F: Format> Pipeline<'_, F> {
                 rows_are: RowsAre::AsRead,
             })?,
         };
-        self.workers.lock().tasks.delivered(works);
+        self.workers.lock().tasks.sealed(works);
         Ok(())
     }
 

@@ -49,6 +49,7 @@ pub struct Sender<'a> {
     /// How rows are sorted here, if they may be, and the partitions that are to be.
     sort_rows: Option<SortRows>,
     held: Mutex<BTreeMap<usize, Held>>,
+    one_sort: Mutex<()>,
 }
 
 /// What the server has told.
@@ -96,6 +97,7 @@ impl<'a> Sender<'a> {
             sent_text: AtomicBool::new(false),
             sort_rows: None,
             held: Mutex::default(),
+            one_sort: Mutex::default(),
         }
     }
 
@@ -117,10 +119,13 @@ impl<'a> Sender<'a> {
     /// Sorts a partition and sends it; how many blocks it has.
     fn send_sorted(&self, sort_rows: &SortRows, held: Held, seal: &Seal) -> Result<u64> {
         let (partition, mut blocks) = (seal.partition as usize, 0);
+        // Each takes memory for some columns, and all threads.
+        let one = lock(&self.one_sort);
         let sorted = sort_rows.sort(held, &seal.page_rows, |column, content| {
             blocks += 1;
             self.send(partition, column, content)
         })?;
+        drop(one);
         self.chooser.sorted(partition, seal.account.rows(), sorted.cpu_ns);
         Ok(blocks)
     }

@@ -164,7 +164,7 @@ impl Inner {
                     ),
                     Err(error) => format!("small segments could not be merged: {error}"),
                 };
-                Done { version: all.version, note, keys: all.keys, ..Done::default() }
+                Done { version: all.version, note, ..Done::default() }
             }
             SharesAre::Known(load) => Done { version: load.version, ..Done::default() },
             SharesAre::Incomplete(_) | SharesAre::Misread(_) => Done::default(),

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use coload_ddl::{Key, KeyKind, parse_columns};
 use coload_load::{RemoteOptions, RemoteWork};
-use coload_receive::ReceiveOptions;
+use coload_receive::{Need, Permission, ReceiveOptions};
 use coload_store::{KeyCounts, OnConflict, Store, VerifyOptions, verify};
-use coload_types::{Plain, Value};
+use coload_types::{Error, Plain, Value};
 
 use crate::faults::{Process, rounds, seed};
 use crate::setup::{ADAPTIVE, ALL, NONE, Options, SIZE, Server, load, load_remote, mix, options};
@@ -459,4 +460,26 @@ fn a_server_that_is_killed_while_it_merges_merges_again() {
         assert_eq!(std::fs::read_dir(path.join("tmp")).unwrap().count(), 0);
     }
     assert!(merging > 1, "nothing was killed while it merged");
+}
+
+#[test]
+fn who_may_only_add_rows_replaces_and_deletes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    write_records(&file, 300, 1);
+    let adds: Permission = Arc::new(|table: &str, need: Need| match need {
+        Need::Replace => Err(Error::Refused(format!("ann may not change rows of {table}"))),
+        Need::See | Need::Add => Ok(()),
+    });
+    let path = folder.path().join("server");
+    let server = Server::start_with(&path, ReceiveOptions::default(), adds);
+    for work in [ALL, RemoteWork::Seq] {
+        let mut remote = server.remote();
+        remote.work = work;
+        load_remote(&keyed(&file, "t", OnConflict::Ignore), &remote).unwrap();
+        for rule in [OnConflict::Replace, OnConflict::Newest(1)] {
+            let error = load_remote(&keyed(&file, "t", rule), &remote).unwrap_err();
+            assert!(error.to_string().contains("may not change rows of t"), "{rule:?}: {error}");
+        }
+    }
 }
