@@ -100,6 +100,8 @@ pub(crate) struct Inner {
     whole: Mutex<HashMap<LoadId, Arc<WholeInputs>>>,
     cpu: CpuGauge,
     expired_at: Mutex<Instant>,
+    /// Held while the rows of a load are put in order: it takes the memory of loads.
+    pub(crate) one_sort: Mutex<()>,
 }
 
 impl Loads {
@@ -117,6 +119,7 @@ impl Loads {
             whole: Mutex::default(),
             cpu: CpuGauge::default(),
             expired_at: Mutex::new(Instant::now()),
+            one_sort: Mutex::default(),
         };
         inner.expire()?;
         Ok(Loads { inner: Arc::new(inner) })
@@ -411,6 +414,7 @@ impl Inner {
             sort_with: self.options.sort_with(),
         };
         let ready = {
+            let _one = target.schema.key().map(|_| lock(&self.one_sort));
             let journal = lock(&load.journal);
             journal.as_ref().ok_or_else(|| over(load))?.ready(&how, segments, record)?
         };
