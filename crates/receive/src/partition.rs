@@ -40,6 +40,8 @@ use crate::options::Keep;
 
 /// Pages are written when there are so many bytes of them.
 const FLUSH_BYTES: usize = 1 << 20;
+/// Bytes of the number of a row while it is taken.
+const NUMBER_BYTES: u64 = 12;
 
 /// A partition that arrives.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub struct Receiving {
     writer: Mutex<Option<Arc<SegmentWriter>>>,
     /// The key that its rows may be in the order of.
     key: Option<Arc<KeyOf>>,
+    /// Bytes that loads may hold.
+    memory: usize,
     /// Which rows of the partition its rows are, by fragment, if they were sorted.
     numbers: Mutex<BTreeMap<u32, Vec<u32>>>,
     /// Blocks that are done, and the seal once it came.
@@ -121,6 +125,7 @@ impl Receiving {
             parser,
             writer: Mutex::default(),
             key,
+            memory,
             numbers: Mutex::default(),
             progress: Mutex::default(),
             held_bytes: AtomicU64::new(0),
@@ -168,6 +173,15 @@ impl Receiving {
         verify_block(None, &[], pages.iter().map(|(_, page)| page), &column)?;
         let mut numbers = lock(&self.numbers);
         for (fragment, page) in pages {
+            // Few bytes may say many.
+            let bytes = u64::from(page.rows) * NUMBER_BYTES;
+            if self.held_bytes.load(Ordering::Relaxed) + bytes > self.memory as u64 {
+                return Err(Error::Limit(format!(
+                    "{} numbers of rows of partition {} do not fit into --load-memory of the server, {} bytes (lower \
+                     --chunk-size, or raise --load-memory)",
+                    page.rows, self.number, self.memory
+                )));
+            }
             let mut plain = Plain::empty(Physical::Int);
             append_page(&page.view()?, None, &[], &mut plain)?;
             let Values::Int(rows) = plain.values else { return Err(not_numbered(self.number)) };

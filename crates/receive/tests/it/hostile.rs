@@ -599,6 +599,12 @@ fn an_order_that_is_none_is_told_with_its_partition_and_publishes_nothing() {
             assert!(honest.welcome.parts.is_empty());
         }
     }
+    // A small page of many numbers.
+    let liar = Liar::begin(&server, &keyed_description(98, KeyKind::Primary));
+    let mut page = encode_int(&[0; 1024], None);
+    page.rows = 1 << 26;
+    liar.pages(2, None, vec![(0, page)]);
+    assert!(matches!(liar.error(), Error::Corrupt(_) | Error::Limit(_)));
     // A table without a key has no order to be in.
     let liar = Liar::connect(&server, 99);
     say_sorted(&liar, &[1, 2], None, RowsAre::Sorted);
