@@ -174,7 +174,7 @@ impl LoadRequest {
     pub fn refuse_key(&self, target: &str, instead: &str) -> Result<()> {
         if self.on_conflict != OnConflict::Error || self.delete_where.is_some() {
             return Err(Error::Invalid(format!(
-                "what happens to keys that are there already can be chosen for a store of this machine, and table {} is \
+                "what happens to keys that are there already can be chosen for a store of this machine or at a server, and table {} is \
                  {target} (leave --on-conflict and --delete-where out; load into another table and INSERT .. ON CONFLICT from that)",
                 self.table
             )));

@@ -380,11 +380,12 @@ impl Inner {
             thread.join().unwrap_or_else(|_| Err(panicked()))
         });
         load.publishing.store(false, Ordering::Release);
-        let answer = answer?;
-        if answer.kind == DONE {
-            lock(&self.active).remove(&load.id);
+        match &answer {
+            Ok(answer) if answer.kind == DONE => drop(lock(&self.active).remove(&load.id)),
+            // Its client may have gone meanwhile.
+            _ => self.give_free(load),
         }
-        Ok(answer)
+        answer
     }
 
     fn publish(&self, load: &Active, finish: &Finish) -> Result<Message> {
@@ -413,11 +414,13 @@ impl Inner {
             delete_where: load.description.delete_where(&target.schema)?,
             sort_with: self.options.sort_with(),
         };
-        let ready = {
-            let _one = target.schema.key().map(|_| lock(&self.one_sort));
-            let journal = lock(&load.journal);
-            journal.as_ref().ok_or_else(|| over(load))?.ready(&how, segments, record)?
-        };
+        // Nobody waits for the lock while rows are sorted.
+        let of_load = lock(&load.journal).take().ok_or_else(|| over(load))?;
+        let one = target.schema.key().map(|_| lock(&self.one_sort));
+        let ready = of_load.ready(&how, segments, record);
+        drop(one);
+        *lock(&load.journal) = Some(of_load);
+        let ready = ready?;
         done.bytes_stored = ready.segments().iter().map(|s| s.bytes).sum();
         done.segments = ready.segments().len() as u64;
         let pending = Pending { ready, sent: rejects, done };
@@ -474,15 +477,20 @@ impl Inner {
     /// The load of a connection ended without being published: it waits for the next attempt.
     pub fn leave(&self, load: &Arc<Active>, attempt: u64) {
         if load.left(attempt) {
-            // Closes the journal, so that another process may go on with it.
-            let mut active = lock(&self.active);
-            if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
-                if active.get(&load.id).is_some_and(|active| Arc::ptr_eq(active, load)) {
-                    active.remove(&load.id);
-                }
-                // Jobs may still hold the load; the journal's lock must not wait for them.
-                drop(lock(&load.journal).take());
+            self.give_free(load);
+        }
+    }
+
+    /// Closes the journal of a load without a client, so that another process may go on with it.
+    fn give_free(&self, load: &Arc<Active>) {
+        let mut active = lock(&self.active);
+        if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
+            if active.get(&load.id).is_some_and(|active| Arc::ptr_eq(active, load)) {
+                active.remove(&load.id);
             }
+            drop(lock(&load.pending).take());
+            // Jobs may still hold the load; the journal's lock must not wait for them.
+            drop(lock(&load.journal).take());
         }
     }
 

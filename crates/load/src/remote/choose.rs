@@ -224,6 +224,11 @@ impl Chooser {
         measures.sorting.1 += cpu_ns;
     }
 
+    /// CPU nanoseconds that sorting took here.
+    pub fn sorting_ns(&self) -> u64 {
+        lock(&self.measures).sorting.1
+    }
+
     /// Says once for a partition who sorts its rows. Text that the server parses is sorted there.
     fn place_sorting(&self, measures: &mut Measures, partition: usize) -> Placement {
         if self.sorts == Sorts::No {
@@ -508,6 +513,8 @@ impl Chooser {
 
 #[cfg(test)]
 mod tests {
+    use coload_transform::Adaptive;
+
     use super::*;
 
     #[test]
@@ -531,6 +538,51 @@ mod tests {
         silent.note(None);
         silent.look(10);
         assert_eq!(silent.share, None);
+    }
+
+    #[test]
+    fn rows_are_sorted_by_whom_the_load_is_shortest_with() {
+        let chooser = Chooser::new(&Adaptive, 2, None, Sorts::Rows);
+        let mut measures = Measures::default();
+        let column = ColumnCost {
+            client_placed_ns: 20.0,
+            client_plain_ns: 5.0,
+            server_placed_ns: 3.0,
+            server_plain_ns: 30.0,
+            placed_bytes: 4.0,
+            plain_bytes: 8.0,
+        };
+        let place = |measures: &Measures, client_cores: f64, server_cores: f64| {
+            let costs = [column, column, chooser.sort_cost(measures, 2)];
+            let (client_base_ns, link_rate, server_weight) = (20.0, f64::INFINITY, SERVER_WEIGHT);
+            let capacity =
+                Capacity { client_cores, client_base_ns, link_rate, server_cores, server_weight };
+            coload_transform::place_adaptively(&costs, &capacity)[2]
+        };
+        assert_eq!(place(&measures, 2.0, 0.2), Placement::Client);
+        assert_eq!(place(&measures, 0.2, 2.0), Placement::Server);
+        // The server shares what the client found to take long.
+        measures.sorting = (1_000, 9_000_000);
+        assert_eq!(place(&measures, 1.0, 4.0), Placement::Server);
+        assert_eq!(place(&measures, 4.0, 1.0), Placement::Client);
+    }
+
+    #[test]
+    fn a_partition_is_sorted_by_who_was_chosen_with_its_first_fragment() {
+        let chooser = Chooser::new(&Adaptive, 2, None, Sorts::NumberedRows);
+        let mut measures = Measures::default();
+        let placed = |measures: &mut Measures, partition, placement: Placement| {
+            measures.placements = [Placement::Client, placement].into();
+            chooser.place_sorting(measures, partition)
+        };
+        assert_eq!(placed(&mut measures, 0, Placement::Client), Placement::Client);
+        assert_eq!(placed(&mut measures, 0, Placement::Server), Placement::Client);
+        assert_eq!(placed(&mut measures, 1, Placement::Server), Placement::Server);
+        assert_eq!(placed(&mut measures, 1, Placement::Client), Placement::Server);
+        // What goes as text is parsed there.
+        measures.texts = TextsSent::new(Some(0.5));
+        assert_eq!(placed(&mut measures, 2, Placement::Client), Placement::Server);
+        assert_eq!(measures.partitions, [1, 2]);
     }
 
     #[test]

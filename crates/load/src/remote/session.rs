@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
-use coload_threads::{StepClock, epoch_us};
+use coload_threads::{Step, StepClock, epoch_us};
 use coload_transform::{MEMORY_MIN, Policy};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
@@ -233,6 +233,7 @@ fn go_on(
     report.rejects = rejects;
     report.partitions = partitions;
     report.network.get_or_insert_default().partitions_known = known.len();
+    clock.add(Step::Sort, chooser.sorting_ns());
     report.set_steps(&clock);
     report.placement = Some(chooser.into_report(load.request.schema.columns()));
     Ok(Some(report))

@@ -247,3 +247,129 @@ pub fn write_reordered(segment: &SegmentFile, rows: &[u32], writer: &SegmentWrit
     segment.check()?;
     writer.finish(columns, page_rows.to_vec()).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use coload_ddl::{KeyKind, parse_columns};
+    use coload_page::encode_codes_u32;
+    use coload_transform::encode_column;
+    use coload_types::Value;
+
+    use super::*;
+
+    const PAGE_ROWS: [u32; 3] = [3, 2, 4];
+
+    fn schema(columns: &str, kind: KeyKind, key: &[usize]) -> (Schema, Key) {
+        let schema = parse_columns(columns).unwrap();
+        (schema, Key::new(kind, key.to_vec()).unwrap())
+    }
+
+    /// Fragments of values, some of which are NULL.
+    fn fragments(values: &[Option<i64>]) -> Vec<Plain> {
+        let mut rows = values.iter();
+        let fragment = |count: &u32| {
+            let mut plain = Plain::empty(Physical::Int);
+            rows.by_ref().take(*count as usize).for_each(|value| {
+                plain.push(value.map(Value::Int).as_ref());
+            });
+            plain
+        };
+        PAGE_ROWS.iter().map(fragment).collect()
+    }
+
+    fn pages(values: &[Option<i64>]) -> PartitionColumn {
+        let pages = fragments(values).into_iter().map(|plain| encode_column(&plain, None).unwrap());
+        PartitionColumn { dictionary: None, symbols: Vec::new(), pages: pages.collect() }
+    }
+
+    /// Codes of a dictionary of 0, 10, 20 and so on.
+    fn codes(values: &[Option<i64>]) -> PartitionColumn {
+        let dictionary = Dictionary::new(Values::Int((0..9).map(|v| v * 10).collect())).unwrap();
+        let code = |value: Option<Value>| match value {
+            Some(Value::Int(value)) => value as u32 / 10,
+            _ => 9,
+        };
+        let page = |plain: &Plain| {
+            let codes: Vec<u32> = (0..plain.len()).map(|row| code(plain.get(row))).collect();
+            encode_codes_u32(&codes, 9)
+        };
+        let pages = fragments(values).iter().map(page).collect();
+        PartitionColumn { dictionary: Some(dictionary), symbols: Vec::new(), pages }
+    }
+
+    /// The values of a column, and the rows of its parts.
+    fn values_of(column: &ColumnOf) -> (Vec<Option<Value>>, Vec<u32>) {
+        let mut all = Plain::empty(Physical::Int);
+        let rows = match column {
+            ColumnOf::Values(fragments) => {
+                all = join_values(fragments, Physical::Int).unwrap();
+                fragments.iter().map(|plain| plain.len() as u32).collect()
+            }
+            ColumnOf::Pages(column) => {
+                for page in &column.pages {
+                    decode(page, (column.dictionary.as_ref(), &[]), &mut all).unwrap();
+                }
+                column.pages.iter().map(|page| page.rows).collect()
+            }
+        };
+        ((0..all.len()).map(|row| all.get(row)).collect(), rows)
+    }
+
+    #[test]
+    fn columns_of_all_forms_follow_the_key_and_equal_keys_keep_their_order() {
+        let of = |v: i64| Some(v * 10);
+        let key = [of(3), of(1), None, of(3), of(0), of(8), of(1), None, of(3)];
+        let other = [Some(1), None, Some(3), Some(4), Some(5), None, Some(7), Some(8), Some(9)];
+        let mut wanted: Vec<usize> = (0..9).collect();
+        wanted.sort_by_key(|row| (key[*row].is_none(), key[*row]));
+        for (form, threads) in [(0, 1), (1, 2), (2, 3)] {
+            let (schema, cluster) = schema("k BIGINT, a BIGINT, b BIGINT", KeyKind::Cluster, &[0]);
+            let column = |values: &[Option<i64>], form: usize| match form % 3 {
+                0 => ColumnOf::Values(fragments(values)),
+                1 => ColumnOf::Pages(pages(values)),
+                _ => ColumnOf::Pages(codes(values)),
+            };
+            let columns =
+                vec![column(&key, form), column(&other, form % 2), column(&key, form + 1)];
+            let mut came = Vec::new();
+            let sorted =
+                sort_partition(columns, (&schema, &cluster), &PAGE_ROWS, threads, |n, c| {
+                    assert_eq!(n, came.len());
+                    came.push(values_of(&c));
+                    Ok(())
+                });
+            let rows: Vec<usize> =
+                sorted.unwrap().rows.unwrap().into_iter().map(|row| row as usize).collect();
+            assert_eq!(rows, wanted);
+            let by = |values: &[Option<i64>]| {
+                let values = wanted.iter().map(|row| values[*row].map(Value::Int)).collect();
+                (values, PAGE_ROWS.to_vec())
+            };
+            assert_eq!(came, [by(&key), by(&other), by(&key)]);
+        }
+    }
+
+    #[test]
+    fn an_order_is_seen_within_pages_and_from_one_to_the_next() {
+        let rows = |values: [i64; 9]| values.map(Some);
+        let segment = |values: &[Option<i64>], unlike: &[Option<i64>]| {
+            let columns = vec![(Physical::Int, pages(values)), (Physical::Int, pages(unlike))];
+            SegmentFile::in_memory(PAGE_ROWS.to_vec(), columns).unwrap()
+        };
+        let (schema, key) = schema("k BIGINT, a BIGINT", KeyKind::Cluster, &[0, 1]);
+        let zeros = rows([0; 9]);
+        let is = |values: &[Option<i64>], unlike: &[Option<i64>]| {
+            is_in_order(&segment(values, unlike), &schema, &key).unwrap()
+        };
+        assert!(is(&zeros, &zeros) && is(&rows([1, 1, 2, 2, 3, 3, 4, 4, 5]), &zeros));
+        assert!(!is(&rows([1, 1, 2, 1, 3, 3, 4, 4, 5]), &zeros), "from a page to the next");
+        assert!(!is(&rows([1, 1, 2, 2, 3, 3, 4, 3, 5]), &zeros), "within a page");
+        assert!(!is(&zeros, &rows([0, 0, 0, 0, 0, 0, 0, 1, 0])), "by the second column");
+        let mut last = rows([1, 1, 2, 2, 3, 3, 4, 4, 5]);
+        last[8] = None;
+        assert!(is(&last, &zeros), "NULL is last");
+        last.swap(8, 0);
+        assert!(!is(&last, &zeros));
+    }
+}
