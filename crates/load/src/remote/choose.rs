@@ -56,11 +56,11 @@ const SERVER_WEIGHT_QUERIES: f64 = 4.0;
 /// expected to cost is off by a tenth now and then.
 const CHANGE_GAIN: f64 = 0.85;
 /// Nanoseconds of a row and a column to put rows in the order of a key, until it is measured: it is gathered, and encoded once more.
-const SORT_COLUMN_NS: f64 = 6.0;
+const SORT_COLUMN_NS: f64 = 16.0;
 /// Nanoseconds of a row to sort its key, until it is measured.
-const SORT_KEY_NS: f64 = 40.0;
+const SORT_KEY_NS: f64 = 60.0;
 /// The server's work to put rows in order, in units of the client's: it reads them from its journal, and writes them once more.
-const SERVER_SORT_SHARE: f64 = 1.3;
+const SERVER_SORT_SHARE: f64 = 1.2;
 /// Nanoseconds of the server to see that a row stands in order.
 const SERVER_SORTED_NS: f64 = 8.0;
 /// Bytes of the number of a row that was sorted, where the server is told it.
