@@ -11,7 +11,7 @@ use coload_store::{LoadMode, OnConflict};
 use coload_transform::DictionaryPolicy;
 use coload_types::Physical;
 use coload_types::bytes::ByteReader;
-use coload_wire::{Again, Block, Chunk, ColumnsAre, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, RejectLimit, RowSource, Seal, ServerLoad, TextFragment, Welcome, Widen, Work, read_statuses};
+use coload_wire::{Again, Block, Chunk, ColumnsAre, Conflicts, Done, Finish, Join, LoadDescription, Parsed, PartitionAccount, Ranges, RejectLimit, RowSource, Seal, ServerLoad, TextFragment, Welcome, Widen, Work, read_statuses};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -22,6 +22,10 @@ fuzz_target!(|input: &[u8]| {
             let again = Block::decode(&block.encode(), |_| Some(physical));
             assert_eq!(again.expect("what was read is written and read again"), block);
         }
+    }
+    if let Ok(conflicts) = Conflicts::decode(input, u64::MAX >> 1) {
+        let same = Conflicts::decode(&conflicts.encode(), u64::MAX >> 1);
+        assert_eq!(same.expect("what was written can be read").count(), conflicts.count());
     }
     if let Ok(seal) = Seal::decode(input) {
         assert_eq!(Seal::decode(&seal.encode()).expect("what was written can be read"), seal);
@@ -53,6 +57,7 @@ fn parse(sent: &TextFragment<'_>) {
             table: "t".into(),
             mode: LoadMode::Append,
             on_conflict: OnConflict::Error,
+            delete_where: None,
             schema: schema.expect("these are columns"),
             rows: RowSource::default(),
             began_us: None,

@@ -213,10 +213,16 @@ impl<P: Parser> Arrivals<P> {
         sealing
     }
 
-    /// Notes that the target has taken a fragment or the end of a partition, and takes the work that it left.
+    /// Notes that the target has taken a fragment, and takes the work that it left.
     pub fn delivered(&mut self, works: Works) {
         self.add_works(works);
         self.schedule.done(Before::End, Lane::Any);
+    }
+
+    /// The same of the end of a partition.
+    pub fn sealed(&mut self, works: Works) {
+        self.add_works(works);
+        self.schedule.told_sealed();
     }
 
     /// Notes that work of the target is done, or that it was told of the end; takes the work that this left.

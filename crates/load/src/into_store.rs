@@ -181,7 +181,7 @@ fn sorting(dir: &LoadDir, load: Load<'_>) -> Result<Sorting> {
     let spaces = SortSpaces::open(sort, runs, *memory as u64, &dir.scratch_path(""))?;
     // A small sort buffer makes small runs, not small segments.
     let segment_bytes = Grain::of(load.request, &load.resources.without_sort_space()).segment_bytes;
-    Ok(Sorting { spaces, threads: *threads, segment_bytes: segment_bytes as u64 })
+    Ok(Sorting { spaces, threads: *threads, segment_bytes: Some(segment_bytes as u64) })
 }
 
 /// Puts the rows of segments in the order of the table's key, if it has one; the segments are then those in order.

@@ -84,22 +84,46 @@ impl<F: Format> ReadInputs for InputsOf<F> {
         };
         let name = load.request.inputs.name(0);
         let stream = stream.map(|reader| OpenedStream::new(name, reader));
-        // Types are the last, and the report of the load has the distinct values.
-        let request =
-            LoadRequest { stream, inferred: None, count_distinct: false, ..load.request.clone() };
-        let hooks = load.hooks.of_part();
-        let load = Load { request: &request, hooks: &hooks, ..load };
-        let source = open_inputs::<F>(&request, load.resources, None)?;
-        source.check_same(&self.source)?;
-        let way = Way::StartAgain { pass: 0 };
-        let begun = Begun::new(&request, &source, way)?;
-        match Pipeline::new(load, &source, target, way, begun)?.run() {
-            Ok(Ended::Whole(loaded, _)) => Ok(loaded),
-            Err(Stop::Failed(error)) => Err(error),
-            Ok(Ended::Cut { .. }) | Err(Stop::Widen(_)) => {
-                Err(Error::Corrupt("inputs have other fields when they are read again".into()))
-            }
+        read_whole_again(load, stream, Some(&self.source), target)
+    }
+}
+
+/// Reads inputs again into a target that takes rows; they are to be those that were read before, if these are there.
+fn read_whole_again<F: Format>(
+    load: Load<'_>,
+    stream: Option<OpenedStream>,
+    before: Option<&F>,
+    target: &dyn Target,
+) -> Result<Loaded> {
+    // Types are the last, and the report of the load has the distinct values.
+    let request =
+        LoadRequest { stream, inferred: None, count_distinct: false, ..load.request.clone() };
+    let hooks = load.hooks.of_part();
+    let load = Load { request: &request, hooks: &hooks, ..load };
+    let source = open_inputs::<F>(&request, load.resources, None)?;
+    before.map_or(Ok(()), |before| source.check_same(before))?;
+    let way = Way::StartAgain { pass: 0 };
+    let begun = Begun::new(&request, &source, way)?;
+    match Pipeline::new(load, &source, target, way, begun)?.run() {
+        Ok(Ended::Whole(loaded, _)) => Ok(loaded),
+        Err(Stop::Failed(error)) => Err(error),
+        Ok(Ended::Cut { .. }) | Err(Stop::Widen(_)) => {
+            Err(Error::Corrupt("inputs have other fields when they are read again".into()))
         }
+    }
+}
+
+/// Reads inputs that are no streams again into a target that takes rows.
+///
+/// # Errors
+/// Those of a load.
+pub fn read_again(load: Load<'_>, target: &dyn Target) -> Result<Loaded> {
+    match load.request.form {
+        InputForm::Text => read_whole_again::<Text>(load, None, None, target),
+        InputForm::Arrow => read_whole_again::<Arrow>(load, None, None, target),
+        InputForm::Parquet => read_whole_again::<Parquet>(load, None, None, target),
+        InputForm::Avro => read_whole_again::<Avro>(load, None, None, target),
+        InputForm::Rows => read_whole_again::<SourceRows>(load, None, None, target),
     }
 }
 

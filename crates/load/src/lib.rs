@@ -83,9 +83,9 @@ pub use remote::{
 };
 pub use replaced_file::ReplacedFile;
 pub use report::{
-    ColumnReport, DatabaseReport, Distinct, DryRun, LoadReport, Merged, NetworkReport,
-    PlacementReport, Published, SendChange, SendEstimate, SentBy, SortReport, TextFragmentReport,
-    WrittenFile, WrittenFiles,
+    ColumnChoice, ColumnReport, DatabaseReport, Distinct, DryRun, LoadReport, Merged,
+    NetworkReport, PlacementReport, Published, SendChange, SendEstimate, SentBy, SortReport,
+    TextFragmentReport, WrittenFile, WrittenFiles,
 };
 pub use request::{InputForm, LoadRequest, OpenStream};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};

@@ -61,8 +61,8 @@ fn like_store(store: Option<&Store>, load: Load<'_>) -> Result<LoadReport> {
     if let Some(store) = store {
         request = with_rules_of_table(store, &request)?.into_owned();
         store.check_target(&target(&request))?;
-        store.check_on_conflict(&target(&request), request.on_conflict)?;
-        request.delete_where()?;
+        let deletes = request.delete_where()?;
+        store.check_on_conflict(&target(&request), request.on_conflict, deletes.as_ref())?;
     }
     let pass = |request: &LoadRequest, pass| {
         let whole = run_legs(load.with_request(request), None, pass)?;

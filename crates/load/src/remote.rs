@@ -14,10 +14,12 @@
 
 mod address;
 mod choose;
+mod conflicts;
 mod fingerprint;
 mod going;
 mod sender;
 mod session;
+mod sorting;
 mod texts_sent;
 mod whole_inputs;
 
@@ -113,18 +115,8 @@ impl RemoteOptions {
 impl Destination for RemoteOptions {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let Load { request, resources, hooks } = load;
-        if request.on_conflict == OnConflict::Reject || request.delete_where.is_some() {
-            return Err(Error::Invalid(format!(
-                "--on-conflict reject and --delete-where are for a store of this machine, and table {} is at a server (leave them \
-                 out, or load into another table and INSERT .. ON CONFLICT or MERGE from that)",
-                request.table
-            )));
-        }
-        if request.on_conflict != OnConflict::Error && request.share.is_some() {
-            return Err(Error::Invalid(
-                "--on-conflict: not for a share of a load of several workers (leave it out)".into(),
-            ));
-        }
+        check_rejecting(request)?;
+        request.delete_where()?;
         let whole = matches!(self.work, RemoteWork::Pipe | RemoteWork::Seq);
         if whole && request.program.is_some() {
             return Err(Error::Invalid(PROGRAM_AT_SERVER.into()));
@@ -169,6 +161,30 @@ impl Destination for RemoteOptions {
         ))
     }
 }
+
+/// Refuses to tell records that cannot be read again.
+fn check_rejecting(request: &LoadRequest) -> Result<()> {
+    if request.on_conflict != OnConflict::Reject {
+        return Ok(());
+    }
+    if request.share.is_some() {
+        // Who read a record may be gone when all shares are there.
+        return Err(Error::Invalid(REJECT_OF_SHARES.into()));
+    }
+    match request.inputs.read_once() {
+        Some(input) => Err(Error::Invalid(format!(
+            "{}: --on-conflict reject reads the records again whose keys are there, and these can be read only once (ignore leaves \
+             them out and counts them)",
+            input.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Why shares of a load have no rejects for their keys.
+pub const REJECT_OF_SHARES: &str = "--on-conflict reject is not for a share of a load of several workers: which keys come twice is known \
+                                    when all shares are there, and who read the records may be gone (ignore leaves them out and \
+                                    counts them)";
 
 /// Why inferred types do not become wider, and what to do.
 const WHOLE_NOT_WIDENED: &str = "--placement pipe and seq do not widen them (give --columns or --schema, or take \

@@ -7,8 +7,11 @@ use coload_ddl::Schema;
 use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
 use coload_store::{DeleteWhere, LoadId, LoadMode, OnConflict};
 use coload_threads::epoch_us;
-use coload_types::{Column, DataType, Error, Result, parse_value};
-use coload_wire::{ColumnFrom, Derivation, FieldMap, FieldsByInput, PartIs, RejectLimit, Share};
+use coload_types::{Column, DataType, Error, Result};
+use coload_wire::{
+    ColumnFrom, DeleteText, Derivation, FieldMap, FieldsByInput, PartIs, RejectLimit, Share,
+    parse_delete_where,
+};
 
 use crate::grain::RecordSize;
 use crate::opened::OpenedStream;
@@ -78,7 +81,7 @@ pub struct LoadRequest {
     /// What happens to keys of a PRIMARY KEY that are there already.
     pub on_conflict: OnConflict,
     /// A column of the table, and what it is in records that are no rows and take those with their keys away.
-    pub delete_where: Option<(usize, String)>,
+    pub delete_where: Option<DeleteText>,
     /// Whether distinct values are estimated where no dictionary tells; it costs some 5 % of a load.
     pub count_distinct: bool,
     /// Text that is read, chunks that begin in it whole; all of it if `None`. For dry runs.
@@ -164,14 +167,7 @@ impl LoadRequest {
     /// # Errors
     /// `Invalid` when what they say is no value of the column.
     pub fn delete_where(&self) -> Result<Option<DeleteWhere>> {
-        let Some((column, text)) = &self.delete_where else { return Ok(None) };
-        let Column { name, data_type, .. } = &self.schema.columns()[*column];
-        match parse_value(text.as_bytes(), *data_type) {
-            Ok(value) => Ok(Some(DeleteWhere { column: *column, value })),
-            Err(_) => Err(Error::Invalid(format!(
-                "--delete-where {name}={text}: {text:?} is not {data_type}, which column {name} is"
-            ))),
-        }
+        self.delete_where.as_ref().map(|text| parse_delete_where(&self.schema, text)).transpose()
     }
 
     /// Refuses a key for a target whose tables have none of ours, and what is to happen when one is there already.
@@ -181,7 +177,7 @@ impl LoadRequest {
     pub fn refuse_key(&self, target: &str, instead: &str) -> Result<()> {
         if self.on_conflict != OnConflict::Error || self.delete_where.is_some() {
             return Err(Error::Invalid(format!(
-                "what happens to keys that are there already can be chosen for a store of this machine, and table {} is \
+                "what happens to keys that are there already can be chosen for a store of this machine or at a server, and table {} is \
                  {target} (leave --on-conflict and --delete-where out; load into another table and INSERT .. ON CONFLICT from that)",
                 self.table
             )));

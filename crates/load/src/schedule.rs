@@ -111,6 +111,8 @@ pub struct Schedule<J> {
     /// What the seals of partitions wait for besides their jobs.
     before_seal: BTreeMap<usize, usize>,
     sealed: usize,
+    /// Those of the sealed that the target is not told of yet.
+    sealing: usize,
     before_end: usize,
     before_finish: usize,
     has_ended: bool,
@@ -133,6 +135,7 @@ impl<J: Job> Schedule<J> {
             completed: 0,
             before_seal: BTreeMap::new(),
             sealed: 0,
+            sealing: 0,
             before_end: 0,
             before_finish: 0,
             has_ended: false,
@@ -206,7 +209,9 @@ impl<J: Job> Schedule<J> {
             self.reading += 1;
             return Some(Task::ChunkAgain(chunk));
         }
-        if self.partition_of(self.next_chunk) >= self.sealed + PARTITIONS_IN_FLIGHT {
+        // One may still be told to the target, which may take long with it.
+        let sealed = self.sealed - self.sealing.saturating_sub(1);
+        if self.partition_of(self.next_chunk) >= sealed + PARTITIONS_IN_FLIGHT {
             return None;
         }
         match self.chunks {
@@ -316,6 +321,12 @@ impl<J: Job> Schedule<J> {
         }
     }
 
+    /// Notes that the target was told that a partition is complete.
+    pub fn told_sealed(&mut self) {
+        self.sealing -= 1;
+        self.done(Before::End, Lane::Any);
+    }
+
     /// Seals partitions that nothing is to be done for any more, in order.
     fn seal(&mut self) {
         while let Some(entry) = self.complete.first_entry()
@@ -326,6 +337,7 @@ impl<J: Job> Schedule<J> {
             entry.remove();
             self.tasks.push_back(Task::Seal(self.sealed));
             self.sealed += 1;
+            self.sealing += 1;
             self.before_end += 1;
         }
     }

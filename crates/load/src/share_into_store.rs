@@ -4,7 +4,7 @@
 //! publishes all. A process that ends before leaves nothing: its share is done again from the start.
 
 use coload_store::{
-    LoadId, LoadJournal, OnConflict, ShareSegment, SharesAre, Store, merge_small_within,
+    LoadId, LoadJournal, OnConflict, ShareSegment, SharesAre, SortWith, Store, merge_small_within,
 };
 use coload_threads::Started;
 use coload_types::display::display_value;
@@ -17,8 +17,9 @@ use crate::into_store::{Written, report_columns, target, write_once};
 use crate::legs::AllLegs;
 use crate::load::Load;
 use crate::pipeline::{Loaded, Stop};
-use crate::remote::describe_as;
+use crate::remote::{REJECT_OF_SHARES, describe_as};
 use crate::report::{Earlier, LoadReport, Merged, Published};
+use crate::resources::Resources;
 
 /// Inputs of a share that a list names.
 const INPUTS_LISTED_MAX: usize = 4;
@@ -39,13 +40,8 @@ pub fn take_share(
             "--rejects table: is not for a share of a load, as it would be seen before the rows (give a file)".into(),
         ));
     }
-    if request.on_conflict != OnConflict::Error || request.delete_where.is_some() {
-        // What gives way to what is known only where all rows are.
-        return Err(Error::Invalid(format!(
-            "--on-conflict and --delete-where are not for shares of a load of several workers (load into another table \
-             than {}, and INSERT .. ON CONFLICT or MERGE from that)",
-            request.table
-        )));
+    if request.on_conflict == OnConflict::Reject {
+        return Err(Error::Invalid(REJECT_OF_SHARES.into()));
     }
     let mut description = describe_as(&request, load.resources, Work::Partitions)?;
     fit_shares(store, &mut description)?;
@@ -123,7 +119,10 @@ fn open(
 
 fn publish(store: &Store, load: Load<'_>, share: &Share) -> Result<SharesAre> {
     let limit = load.request.max_rejects;
-    store.publish_shares(share.of, &load.request.table, |total| limit.check_shares(share.of, total))
+    let Resources { threads, memory, .. } = *load.resources;
+    let sort_with = SortWith { threads, memory: memory as u64 };
+    let check = |total| limit.check_shares(share.of, total);
+    store.publish_shares(share.of, &load.request.table, sort_with, check)
 }
 
 /// Puts the segments of a share into its journal, and says that it is complete.

@@ -266,6 +266,7 @@ mod tests {
             table: "t".into(),
             mode: LoadMode::Append,
             on_conflict: OnConflict::Error,
+            delete_where: None,
             schema: parse_columns(columns).unwrap(),
             rows: RowSource::default(),
             began_us: None,

@@ -25,7 +25,8 @@ use crate::guard::Guard;
 use crate::legs::Legs;
 use crate::options::Keep;
 use crate::part::{Part, WELCOME_REJECTS_BYTES_MAX, told_parts};
-use crate::partition::{Next, Receiving, verify_block, verify_plain};
+use crate::partition::{KeyOf, Next, Receiving, verify_block, verify_plain};
+use crate::pending::Pending;
 use crate::pool::{Class, Pool};
 use crate::rules::Rules;
 
@@ -52,6 +53,8 @@ pub struct Active {
     /// `None` once it is published or dropped.
     pub journal: Mutex<Option<LoadJournal>>,
     received: Mutex<Received>,
+    /// The load, when it is ready and its client tells rejects.
+    pub(crate) pending: Mutex<Option<Pending>>,
     /// The attempt that may send.
     pub attempt: AtomicU64,
     /// Set while it is being published.
@@ -120,6 +123,7 @@ impl Active {
                 replies: Vec::new(),
                 failed: None,
             }),
+            pending: Mutex::default(),
             attempt: AtomicU64::new(0),
             publishing: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),
@@ -142,6 +146,7 @@ impl Active {
         }
         received.under_way.clear();
         received.failed = None;
+        drop(lock(&self.pending).take());
         received.replies.push(replies.clone());
         let journal = lock(&self.journal);
         let journal = journal.as_ref().ok_or_else(|| self.is_over())?;
@@ -174,7 +179,7 @@ impl Active {
         Ok(())
     }
 
-    fn check_attempt(&self, attempt: u64) -> Result<()> {
+    pub(crate) fn check_attempt(&self, attempt: u64) -> Result<()> {
         if self.attempt.load(Ordering::Acquire) == attempt {
             return Ok(());
         }
@@ -205,6 +210,7 @@ impl Active {
         // All connections of a client end together.
         received.replies.clear();
         received.under_way.clear();
+        drop(lock(&self.pending).take());
         true
     }
 
@@ -290,8 +296,12 @@ impl Active {
         let started = thread_cpu_ns();
         let partition = ByteReader::new(&bytes).varint_u32()?;
         let types = lock(&self.types).of(partition);
-        let physical =
-            |c: u32| -> Option<Physical> { types.get(c as usize).map(|c| c.data_type.physical()) };
+        // Behind the columns are the numbers of rows that were sorted.
+        let is_keyed = self.target.schema.key().is_some() && partition < PARTITIONS_MAX;
+        let physical = |c: u32| match types.get(c as usize) {
+            Some(column) => Some(column.data_type.physical()),
+            None => (c as usize == types.len() && is_keyed).then_some(Physical::Int),
+        };
         let block = Block::decode(&bytes, physical)?;
         // What is made of the block takes as much again.
         drop(bytes);
@@ -300,8 +310,9 @@ impl Active {
             BlockContent::Plain { values, .. } => Some(values.len() as u64),
             BlockContent::Pages { .. } => None,
         };
-        if self.keep == Keep::Nothing {
-            verify_content(&block.content, &types[column as usize])?;
+        let of = types.get(column as usize);
+        if let Some(of) = of.filter(|_| self.keep == Keep::Nothing) {
+            verify_content(&block.content, of)?;
         }
         let Some(receiving) = self.receiving(attempt, block.partition)? else { return Ok(()) };
         let next = match self.keep {
@@ -309,7 +320,7 @@ impl Active {
             Keep::Nothing => receiving.count_block()?,
         };
         let spent = thread_cpu_ns() - started;
-        if partition < PARTITIONS_MAX {
+        if partition < PARTITIONS_MAX && of.is_some() {
             lock(&self.costs).note(column, plain_rows, wire_bytes, spent);
         }
         self.go_on(attempt, &receiving, next, pool)
@@ -381,8 +392,15 @@ impl Active {
         // It reads the types that the load began with.
         let parser = self.text_parser.clone();
         let parser = parser.filter(|_| *types == *self.description.schema.columns());
-        let memory = self.memory_max as usize;
-        let receiving = Arc::new(Receiving::new(number, path, types, policy, memory, parser));
+        let key = match (self.target.schema.key(), number < PARTITIONS_MAX) {
+            (Some(key), true) => {
+                let schema = received.legs.last().clone();
+                Some(Arc::new(KeyOf { schema, key: key.clone() }))
+            }
+            _ => None,
+        };
+        let how = (policy, self.memory_max as usize);
+        let receiving = Arc::new(Receiving::new(number, path, types, how, parser, key));
         received.under_way.insert(number, Arc::clone(&receiving));
         Ok(Some(receiving))
     }
@@ -408,6 +426,7 @@ impl Active {
                         None => Ok(()),
                         summary => {
                             active.rules.verify(&receiving.path)?;
+                            receiving.verify_order(&seal)?;
                             active.complete(attempt, &receiving, &seal, summary)
                         }
                     });
@@ -429,6 +448,7 @@ impl Active {
         summary: Option<SegmentSummary>,
     ) -> Result<()> {
         let number = receiving.number;
+        let rows = receiving.take_row_numbers(seal)?;
         let mut received = lock(&self.received);
         self.check_attempt(attempt)?;
         if !received.under_way.get(&number).is_some_and(|r| Arc::ptr_eq(r, receiving)) {
@@ -441,6 +461,9 @@ impl Active {
             part.bytes = summary.bytes;
             part.seal = Some(summary.seal);
             part.entry = Some(summary.entry(self.id, number));
+        }
+        if let Some(rows) = rows.filter(|_| self.keep == Keep::All) {
+            journal.put_rows(number, &rows)?;
         }
         if self.keep == Keep::All {
             // Under the lock: nobody may begin an attempt between the check and the journal.

@@ -10,7 +10,7 @@ use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
-    LoadDescription, RANGE, RANGES, REJECTS, SEAL, TABLE, TEXT_FRAGMENT, WIDEN, Widen,
+    LoadDescription, RANGE, RANGES, REJECTS, SEAL, SETTLE, TABLE, TEXT_FRAGMENT, WIDEN, Widen,
     write_statuses,
 };
 
@@ -63,7 +63,7 @@ impl Connection {
         let version = reader.u8()?;
         check_version(version)?;
         let description = LoadDescription::decode(reader.take(reader.remaining())?)?;
-        (self.permission)(&description.table, Need::of(description.mode))?;
+        (self.permission)(&description.table, Need::of(&description))?;
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
         let whole_slot = Arc::clone(&self.whole);
         self.answer(replies, move || match loads.begin(description, &to)? {
@@ -114,12 +114,12 @@ impl Handler for Connection {
             JOIN => {
                 let join = Join::decode(&message.bytes)?;
                 if let Some(whole) = self.loads.find_whole(join.id) {
-                    (self.permission)(&whole.description.table, Need::of(whole.description.mode))?;
+                    (self.permission)(&whole.description.table, Need::of(&whole.description))?;
                     *lock(&self.whole) = Some(whole);
                     return Ok(());
                 }
                 let load = self.loads.find(join.id)?;
-                (self.permission)(&load.description.table, Need::of(load.description.mode))?;
+                (self.permission)(&load.description.table, Need::of(&load.description))?;
                 load.join(join.attempt, replies)?;
                 *lock(&self.load) = Some((load, join.attempt));
             }
@@ -146,6 +146,11 @@ impl Handler for Connection {
                 }
                 let (load, _) = self.load()?;
                 self.answer(replies, move || loads.finish(&load, &finish).map(Some));
+            }
+            SETTLE => {
+                let (load, attempt) = self.load()?;
+                let loads = Arc::clone(&self.loads);
+                self.answer(replies, move || loads.settle(&load, attempt).map(Some));
             }
             RANGE => {
                 let (load, attempt) = self.load()?;

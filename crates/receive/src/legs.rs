@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 use coload_ddl::Schema;
 use coload_store::{
-    ColumnStats, LoadId, LoadJournal, Reread, SegmentEntry, SegmentFile, TypeChange, converts,
-    text_columns,
+    ColumnStats, LoadId, LoadJournal, Reread, SegmentEntry, SegmentFile, SegmentWriter, TypeChange,
+    converts, text_columns, write_reordered,
 };
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result, Value};
@@ -42,7 +42,8 @@ impl Legs {
         for (number, bytes) in journal.legs()? {
             let mut reader = ByteReader::new(&bytes);
             published_as = Some(LoadId::from_u128(reader.i128()? as u128));
-            legs.push((number, Widen::decode(reader.take(reader.remaining())?)?.schema));
+            let schema = Widen::decode(reader.take(reader.remaining())?)?.schema;
+            legs.push((number, schema.with_rules_of(&description.schema)?));
         }
         Ok(Legs { legs, published_as })
     }
@@ -122,6 +123,13 @@ impl Legs {
         Ok(Publishable::Converted(Box::new(Conversion {
             old: journal.existing_segment_path(partition),
             texts: has_text.then(|| journal.existing_segment_path(REREAD_FROM + partition)),
+            // The text comes in the order of the input.
+            rows: match journal.rows(partition)? {
+                Some(rows) if has_text => {
+                    Some((rows, journal.segment_path_as(load, REREAD_FROM + partition)?))
+                }
+                _ => None,
+            },
             change: TypeChange::new(
                 from.columns(),
                 to.columns(),
@@ -147,6 +155,8 @@ pub struct Conversion {
     old: PathBuf,
     /// The segment with the text of its rows.
     texts: Option<PathBuf>,
+    /// Which of these its rows are, if they were sorted before they came, and where their text may be sorted, too.
+    rows: Option<(Vec<u32>, PathBuf)>,
     text_columns: usize,
     change: TypeChange,
     path: PathBuf,
@@ -163,7 +173,14 @@ impl Conversion {
         let old = SegmentFile::open(&self.old)?;
         let (mut reread, mut pages) = (Reread::default(), Vec::new());
         if let Some(path) = &self.texts {
-            reread = Reread::of_segment(SegmentFile::open(path)?, self.text_columns)?;
+            let mut texts = SegmentFile::open(path)?;
+            if let Some((rows, sorted)) = &self.rows {
+                write_reordered(&texts, rows, &SegmentWriter::create(sorted)?)?;
+                texts = SegmentFile::open(sorted)?;
+                // It is open as long as it is needed.
+                std::fs::remove_file(sorted).map_err(|e| Error::io("remove", sorted, &e))?;
+            }
+            reread = Reread::of_segment(texts, self.text_columns)?;
             pages = reread.take(old.page_rows())?;
         }
         let (new, _) = self.change.write(&old, (&reread, &pages), &self.path)?;

@@ -23,6 +23,7 @@ mod loads;
 mod options;
 mod part;
 mod partition;
+mod pending;
 mod pool;
 mod rules;
 mod service;

@@ -1,4 +1,4 @@
-//! All loads of a server: beginning, going on, listing; how they end is [`ending`]'s.
+//! All loads of a server: beginning, going on, publishing, listing, dropping.
 
 mod ending;
 mod identity;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use arrow_flight::FlightData;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
-use coload_store::{JournalEntry, LoadId, LoadJournal, LoadMode, Store};
+use coload_store::{JournalEntry, LoadId, LoadJournal, LoadMode, OnConflict, Store};
 use coload_threads::lock;
 use coload_types::{Error, Result, same_name};
 use coload_wire::{LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME, Work};
@@ -52,9 +52,15 @@ pub enum Need {
 }
 
 impl Need {
-    /// What a load of a mode needs.
-    pub(crate) fn of(mode: LoadMode) -> Self {
-        if mode == LoadMode::Replace { Need::Replace } else { Need::Add }
+    /// What a load needs: rows that give way to its own are taken away, as by an UPDATE.
+    pub(crate) fn of(description: &LoadDescription) -> Self {
+        let LoadDescription { mode, on_conflict, delete_where, .. } = description;
+        let keeps_rows =
+            matches!(on_conflict, OnConflict::Error | OnConflict::Ignore | OnConflict::Reject);
+        match *mode != LoadMode::Replace && keeps_rows && delete_where.is_none() {
+            true => Need::Add,
+            false => Need::Replace,
+        }
     }
 }
 
@@ -87,6 +93,8 @@ pub(crate) struct Inner {
     whole: Mutex<HashMap<LoadId, Arc<WholeInputs>>>,
     cpu: CpuGauge,
     expired_at: Mutex<Instant>,
+    /// Held while the rows of a load are put in order: it takes the memory of loads.
+    pub(crate) one_sort: Mutex<()>,
 }
 
 impl Loads {
@@ -104,6 +112,7 @@ impl Loads {
             whole: Mutex::default(),
             cpu: CpuGauge::default(),
             expired_at: Mutex::new(Instant::now()),
+            one_sort: Mutex::default(),
         };
         inner.expire()?;
         Ok(Loads { inner: Arc::new(inner) })
@@ -247,7 +256,8 @@ impl Inner {
             None => {
                 let target = target_of(description);
                 // Told before anything is sent.
-                self.store.check_on_conflict(&target, description.on_conflict)?;
+                let deletes = description.delete_where(&target.schema)?;
+                self.store.check_on_conflict(&target, description.on_conflict, deletes.as_ref())?;
                 (self.store.begin_journal(id, &target, description.encode())?, false)
             }
         };
@@ -374,7 +384,8 @@ impl Inner {
             let is_share = |d: &LoadDescription| d.share.as_ref().is_some_and(|s| s.of.load == id);
             if entry.id == id || description.as_ref().is_ok_and(is_share) {
                 let description = description?;
-                return Ok((description.table, Need::of(description.mode)));
+                let need = Need::of(&description);
+                return Ok((description.table, need));
             }
         }
         Err(Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)")))

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use coload_store::SortWith;
+
 /// Default columns merged at once (seed 000, section 4.4).
 pub const MERGE_COLUMNS: usize = 2;
 /// Default time after which a load that nobody continues is dropped.
@@ -98,5 +100,10 @@ impl ReceiveOptions {
     /// Threads that work on loads: one for each core that is begun.
     pub(crate) fn load_threads(&self) -> usize {
         (self.load_cpu.ceil() as usize).max(1)
+    }
+
+    /// What rows of loads are put in order with.
+    pub(crate) fn sort_with(&self) -> SortWith {
+        SortWith { threads: self.load_threads(), memory: self.load_memory as u64 }
     }
 }

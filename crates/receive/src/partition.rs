@@ -3,9 +3,12 @@
 //! ```text
 //!   pages of the client     verified, plain ones written at once, those with codes kept
 //!   plain values            sorted at once: codes, or pages that are written
+//!   numbers of rows         of a partition that was sorted, if its client says which rows they are: kept, and beside the segment then
 //!   text                    parsed at once: codes that are kept, or pages that are written
 //!   seal and all blocks     column by column: kept codes joined to one dictionary, written
 //! ```
+//!
+//! A partition that was sorted says so in its seal, which is compared with its segment ([`Receiving::verify_order`]).
 //!
 //! A partition becomes a segment: what the client made is written once, to its final place. See decision
 //! 0010.
@@ -18,22 +21,27 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use coload_assemble::{Assembly, ColumnBuilder, Taken};
+use coload_ddl::{Key, Schema};
 use coload_load::{ParsedText, TextFragmentParser, TextFragments};
 use coload_page::{
     Page, PageMeta, PageRules, SymbolDecoder, verify_dictionary, verify_page, verify_values_of,
 };
-use coload_store::{FinishedColumn, SegmentSummary, SegmentWriter, append_page};
+use coload_store::{
+    FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter, TreeKey, append_page, is_in_order,
+};
 use coload_threads::{StepClock, lock};
 use coload_transform::{
     DictionaryPolicy, FinalPage, PartitionColumn, Symbols, dictionary_limit, encoders,
 };
-use coload_types::{Column, Dictionary, Error, Plain, Result};
-use coload_wire::{Block, BlockContent, Seal, TextFragment, TextIs};
+use coload_types::{Bitmap, Column, DataType, Dictionary, Error, Physical, Plain, Result, Values};
+use coload_wire::{Block, BlockContent, RowsAre, Seal, TextFragment, TextIs};
 
 use crate::options::Keep;
 
 /// Pages are written when there are so many bytes of them.
 const FLUSH_BYTES: usize = 1 << 20;
+/// Bytes of the number of a row while it is taken.
+const NUMBER_BYTES: u64 = 12;
 
 /// A partition that arrives.
 #[derive(Debug)]
@@ -48,6 +56,12 @@ pub struct Receiving {
     text: TextFragments,
     parser: Option<Arc<TextFragmentParser>>,
     writer: Mutex<Option<Arc<SegmentWriter>>>,
+    /// The key that its rows may be in the order of.
+    key: Option<Arc<KeyOf>>,
+    /// Bytes that loads may hold.
+    memory: usize,
+    /// Which rows of the partition its rows are, by fragment, if they were sorted.
+    numbers: Mutex<BTreeMap<u32, Vec<u32>>>,
     /// Blocks that are done, and the seal once it came.
     progress: Mutex<Progress>,
     unfinished: AtomicUsize,
@@ -89,9 +103,9 @@ impl Receiving {
         number: u32,
         path: PathBuf,
         types: Arc<[Column]>,
-        policy: DictionaryPolicy,
-        memory: usize,
+        (policy, memory): (DictionaryPolicy, usize),
         parser: Option<Arc<TextFragmentParser>>,
+        key: Option<Arc<KeyOf>>,
     ) -> Self {
         let (limit, encoders) = (dictionary_limit(memory, types.len()), encoders(memory));
         let column = |(index, column): (usize, &Column)| {
@@ -110,6 +124,9 @@ impl Receiving {
             text: TextFragments::default(),
             parser,
             writer: Mutex::default(),
+            key,
+            memory,
+            numbers: Mutex::default(),
             progress: Mutex::default(),
             held_bytes: AtomicU64::new(0),
         }
@@ -122,6 +139,12 @@ impl Receiving {
     pub fn take_block(&self, block: Block) -> Result<Next> {
         let column = block.column as usize;
         match block.content {
+            BlockContent::Pages { pages, .. } if column == self.columns.len() => {
+                self.take_numbers(pages)?;
+            }
+            _ if column >= self.columns.len() => {
+                return Err(Error::Corrupt(format!("a block of column {column}")));
+            }
             BlockContent::Plain { fragment, values } => {
                 verify_plain(&values, &self.types[column])?;
                 self.take_plain(column, fragment, values)?;
@@ -139,6 +162,82 @@ impl Receiving {
         let mut progress = lock(&self.progress);
         progress.blocks += 1;
         self.next(&mut progress)
+    }
+
+    /// Takes which rows of the partition the rows of fragments are.
+    fn take_numbers(&self, pages: Vec<(u32, Page)>) -> Result<()> {
+        let column = Column { nullable: false, ..Column::new("row numbers", DataType::BigInt) };
+        if pages.iter().any(|(_, page)| page.runs.is_some()) {
+            return Err(not_numbered(self.number));
+        }
+        verify_block(None, &[], pages.iter().map(|(_, page)| page), &column)?;
+        let mut numbers = lock(&self.numbers);
+        for (fragment, page) in pages {
+            // Few bytes may say many.
+            let bytes = u64::from(page.rows) * NUMBER_BYTES;
+            if self.held_bytes.load(Ordering::Relaxed) + bytes > self.memory as u64 {
+                return Err(Error::Limit(format!(
+                    "{} numbers of rows of partition {} do not fit into --load-memory of the server, {} bytes (lower \
+                     --chunk-size, or raise --load-memory)",
+                    page.rows, self.number, self.memory
+                )));
+            }
+            let mut plain = Plain::empty(Physical::Int);
+            append_page(&page.view()?, None, &[], &mut plain)?;
+            let Values::Int(rows) = plain.values else { return Err(not_numbered(self.number)) };
+            let rows = rows.into_iter().map(u32::try_from).collect::<std::result::Result<_, _>>();
+            let rows: Vec<u32> = rows.map_err(|_| not_numbered(self.number))?;
+            self.held_bytes.fetch_add(rows.len() as u64 * 4, Ordering::Relaxed);
+            if numbers.insert(fragment, rows).is_some() {
+                return Err(not_numbered(self.number));
+            }
+        }
+        Ok(())
+    }
+
+    /// Which rows of the partition its rows are, if it was sorted and its client said so.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not all rows, each once.
+    pub fn take_row_numbers(&self, seal: &Seal) -> Result<Option<Vec<u32>>> {
+        let numbers = std::mem::take(&mut *lock(&self.numbers));
+        if numbers.is_empty() {
+            return Ok(None);
+        }
+        let fragments = numbers.values().map(|rows| rows.len() as u32);
+        let fits = seal.rows_are == RowsAre::Sorted
+            && numbers.keys().copied().eq(0..seal.page_rows.len() as u32)
+            && fragments.eq(seal.page_rows.iter().copied());
+        let rows: Vec<u32> = numbers.into_values().flatten().collect();
+        let mut came = Bitmap::zeros(rows.len());
+        for row in &rows {
+            if *row as usize >= rows.len() || came.get(*row as usize) {
+                return Err(not_numbered(self.number));
+            }
+            came.set(*row as usize);
+        }
+        if fits { Ok(Some(rows)) } else { Err(not_numbered(self.number)) }
+    }
+
+    /// Checks that the rows of the partition, which is written, are in the order that its seal says.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are not.
+    pub fn verify_order(&self, seal: &Seal) -> Result<()> {
+        if seal.rows_are == RowsAre::AsRead {
+            return Ok(());
+        }
+        let in_order = match &self.key {
+            Some(of) => is_in_order(&SegmentFile::open(&self.path)?, &of.schema, &of.key)?,
+            None => false,
+        };
+        match in_order {
+            true => Ok(()),
+            false => Err(Error::Corrupt(format!(
+                "the rows of partition {} are not in the order of the key, as its seal says",
+                self.number
+            ))),
+        }
     }
 
     /// Takes a text; of one that is handed back nothing.
@@ -265,7 +364,9 @@ impl Receiving {
         if let Some(writer) = &*writer {
             return Ok(Arc::clone(writer));
         }
-        let new = Arc::new(SegmentWriter::create(&self.path)?);
+        // A tree is built where the rows are in order, whoever put them so: then nobody looks at their order again.
+        let key = self.key.as_ref().and_then(|of| TreeKey::of(&of.schema, Some(&of.key)));
+        let new = Arc::new(SegmentWriter::create(&self.path)?.with_key(key));
         Ok(Arc::clone(writer.insert(new)))
     }
 
@@ -339,6 +440,17 @@ impl ReceivedColumn {
     fn take_builder(&mut self) -> Result<ColumnBuilder> {
         self.builder.take().ok_or_else(complete)
     }
+}
+
+/// The key of a table with these columns.
+#[derive(Debug)]
+pub struct KeyOf {
+    pub schema: Schema,
+    pub key: Key,
+}
+
+fn not_numbered(partition: u32) -> Error {
+    Error::Corrupt(format!("the numbers of the rows of partition {partition} are not its rows"))
 }
 
 fn complete() -> Error {

@@ -92,6 +92,11 @@ struct Spool {
     path: std::path::PathBuf,
 }
 
+/// Whether a load is done while its inputs arrive. Records may have to be read again that are left out for their keys.
+fn reads_meanwhile(description: &LoadDescription) -> bool {
+    description.work == Work::Pipe && description.on_conflict != OnConflict::Reject
+}
+
 impl WholeInputs {
     /// A load, with what its journal has of the inputs.
     ///
@@ -105,9 +110,9 @@ impl WholeInputs {
         let totals: Vec<u64> =
             (0..description.inputs.len()).filter_map(|n| description.inputs.bytes(n)).collect();
         let (spool, stored) = open_spool(&journal, &totals)?;
-        let reading = match description.work {
-            Work::Pipe => Reading::Meanwhile,
-            _ => Reading::Afterwards,
+        let reading = match reads_meanwhile(&description) {
+            true => Reading::Meanwhile,
+            false => Reading::Afterwards,
         };
         let all = totals.iter().fold(0u64, |sum, total| sum.saturating_add(*total));
         let keeps = reading == Reading::Afterwards || all <= spool_bytes;
@@ -152,7 +157,7 @@ impl WholeInputs {
         options: &ReceiveOptions,
         replies: &Replies,
     ) -> Result<()> {
-        if self.description.work != Work::Pipe {
+        if !reads_meanwhile(&self.description) {
             return Ok(());
         }
         let (arrived, file) = (Arc::clone(&self.arrived), Arc::clone(&self.spool.file));
@@ -219,6 +224,7 @@ impl WholeInputs {
         load.key = Some(self.id);
         load.mode = of.mode;
         load.on_conflict = of.on_conflict;
+        load.delete_where = of.delete_where.clone();
         load.max_rejects = of.max_rejects;
         load.rejects_file = Some(self.rejects.clone());
         load

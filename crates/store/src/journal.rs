@@ -5,6 +5,7 @@
 //!   STORE/loads/<load id>/load         what the load is: bytes of the caller, and the table's id
 //!   STORE/loads/<load id>/<id>-<n>.seg segment of partition n, durable before its part
 //!   STORE/loads/<load id>/<n>.part     partition n is acknowledged: bytes of the caller
+//!   STORE/loads/<load id>/<n>.rows       which rows of the input those of partition n are, if they were sorted before they came
 //!   STORE/loads/<load id>/<n>.leg      other columns from partition n on: bytes of the caller
 //!   STORE/loads/<load id>/<n>.input    bytes of input n, for loads that the server parses
 //!   STORE/loads/<load id>/finished     the load is a share of another, and complete; see `shares`
@@ -27,14 +28,13 @@ use coload_types::{Error, Result};
 
 use crate::change::{LoadTarget, check_target};
 use crate::directory::{
-    LOCK_NAME, Layout, dir_access_of, is_still_at, list_names, make_dir, open_or_make, rename,
-    segment_name, sync_dir, sync_file, write_new,
+    LOCK_NAME, Layout, dir_access_of, is_still_at, list_names, make_dir, open_or_make,
+    parse_segment_name, rename, segment_name, sync_dir, sync_file, write_new,
 };
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::{Lock, LockedFile};
 use crate::manifest::SegmentEntry;
-use crate::on_conflict::OnConflict;
-use crate::publish::{PublishedLoad, Shown, publish_linked};
+use crate::publish::{PublishedAs, ReadyLoad};
 use crate::shares::FINISHED_NAME;
 use crate::snapshot::pin_newest;
 use crate::store::Store;
@@ -43,6 +43,7 @@ use crate::store::Store;
 pub(crate) const LOAD_NAME: &str = "load";
 const PART_SUFFIX: &str = ".part";
 const LEG_SUFFIX: &str = ".leg";
+const ROWS_SUFFIX: &str = ".rows";
 /// Bytes of the checksum that a file ends with.
 const SUM_BYTES: usize = 8;
 /// Largest file of a journal that is read back whole.
@@ -190,6 +191,14 @@ impl LoadJournal {
     /// # Errors
     /// `Unavailable` when it cannot be removed.
     pub fn segment_path(&self, number: u32) -> Result<PathBuf> {
+        // An attempt that sorted them may not have come to the end.
+        let rows = self.dir.join(format!("{number}{ROWS_SUFFIX}"));
+        match fs::remove_file(&rows) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &rows, &e));
+            }
+            _ => {}
+        }
         let path = self.dir.join(self.segment_name(number));
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path, &e)),
@@ -297,28 +306,55 @@ impl LoadJournal {
         numbers.into_iter().map(read).collect()
     }
 
-    /// Makes the load visible, whole, as the store's next version; keys that are there give way as `on_conflict` says. The
-    /// journal stays until [`Self::remove`].
+    /// Keeps which rows of its input the rows of partition `number` are, in their order; durable when this returns.
     ///
     /// # Errors
-    /// As those of [`crate::LoadDir::publish`].
-    pub fn publish(
+    /// As [`Self::put_part`].
+    pub fn put_rows(&self, number: u32, rows: &[u32]) -> Result<()> {
+        let bytes = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+        write_whole(&self.dir, &format!("{number}{ROWS_SUFFIX}"), bytes)
+    }
+
+    /// What [`Self::put_rows`] kept of a partition, if it did.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is damaged.
+    pub fn rows(&self, number: u32) -> Result<Option<Vec<u32>>> {
+        rows_beside(&self.existing_segment_path(number))
+    }
+
+    /// Makes the load ready to become visible: its rows are in the order of the table's key, if it has one. The journal stays as it is,
+    /// until [`Self::remove`].
+    ///
+    /// # Errors
+    /// As those of [`crate::LoadDir::put_in_order`] and [`crate::LoadDir::ready`].
+    pub fn ready(
         &self,
-        (target, on_conflict): (&LoadTarget, OnConflict),
-        segments: &[SegmentEntry],
-        record: &LoadRecord,
-    ) -> Result<Shown> {
-        for segment in segments {
-            let path = self.dir.join(&segment.file);
-            let bytes = sync_file("store::publish::sync_segment", &path)?;
+        how: &PublishedAs<'_>,
+        segments: Vec<SegmentEntry>,
+        record: LoadRecord,
+    ) -> Result<ReadyLoad> {
+        let linked: Vec<_> = segments
+            .into_iter()
+            .map(|segment| {
+                let path = self.dir.join(&segment.file);
+                (segment, path)
+            })
+            .collect();
+        for (segment, path) in &linked {
+            let bytes = sync_file("store::publish::sync_segment", path)?;
             if bytes != segment.bytes {
                 let what = format!("{bytes} bytes, and the journal says {}", segment.bytes);
-                return Err(Error::corrupt(&path, what));
+                return Err(Error::corrupt(path, what));
             }
         }
-        let load = PublishedLoad { target, begun_on: self.begun_on, on_conflict };
-        let paths: Vec<PathBuf> = segments.iter().map(|s| self.dir.join(&s.file)).collect();
-        publish_linked(&self.store, &paths, &load, segments, record)
+        let load = how.begin(&self.store, (record.id, self.begun_on), &linked)?;
+        for (segment, path) in linked.iter().filter(|_| load.key().is_some()) {
+            if let Some(rows) = rows_beside(path)? {
+                load.put_row_numbers(segment, &rows)?;
+            }
+        }
+        how.order(load, linked, (record, 0))
     }
 
     /// Removes the journal: the load is published, or given up.
@@ -361,6 +397,7 @@ pub(crate) fn is_whole_file(name: &str) -> bool {
         || name == FINISHED_NAME
         || name.ends_with(PART_SUFFIX)
         || name.ends_with(LEG_SUFFIX)
+        || name.ends_with(ROWS_SUFFIX)
 }
 
 /// The number of the partition that a file acknowledges.
@@ -410,6 +447,21 @@ fn write_whole(dir: &Path, name: &str, mut bytes: Vec<u8>) -> Result<()> {
     write_new("store::publish::write_manifest", &tmp, &bytes)?;
     rename("store::publish::rename", &tmp, &dir.join(name))?;
     sync_dir("store::publish::sync_segments_dir", dir)
+}
+
+/// Which rows of its input the rows of a segment in a journal are, if they were sorted before they came.
+pub(crate) fn rows_beside(segment: &Path) -> Result<Option<Vec<u32>>> {
+    let name = segment.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some((_, number)) = parse_segment_name(name) else { return Ok(None) };
+    let path = segment.with_file_name(format!("{number}{ROWS_SUFFIX}"));
+    if !path.exists() {
+        return Ok(None);
+    }
+    let bytes = read_whole(&path)?;
+    match bytes.as_chunks() {
+        (rows, []) => Ok(Some(rows.iter().map(|row| u32::from_le_bytes(*row)).collect())),
+        _ => Err(Error::corrupt(&path, "half a number")),
+    }
 }
 
 /// Reads a file that ends with the checksum of its bytes.

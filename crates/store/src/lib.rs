@@ -51,8 +51,9 @@ pub use held::ExpandedPages;
 pub use index::{IndexKey, IndexTree, SegmentIndex, Within};
 pub use journal::{JournalEntry, LoadJournal};
 pub use keyed::{
-    KeySide, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey, key_values, may_have_keys,
-    row_of_key, rows_before_key,
+    ColumnOf, KeySide, OrderedSegment, SortSpaces, SortTimes, SortedRows, Sorting, TreeKey,
+    is_in_order, key_values, may_have_keys, row_of_key, rows_before_key, sort_partition,
+    write_reordered,
 };
 pub use load_record::{
     INPUT_NAME_BYTES_MAX, INPUTS_KEPT_MAX, LOADS_KEPT_MAX, LoadId, LoadKind, LoadRecord,
@@ -66,7 +67,8 @@ pub use merge_small::{MergeReport, merge_small, merge_small_within};
 pub use older_loads::{OlderLoads, RememberedLoad};
 pub use on_conflict::{DeleteWhere, KeyCounts, OnConflict};
 pub use publish::{
-    ConflictingRow, LoadDir, MeetsKey, MergeDir, MergeOutcome, ReadyLoad, Settled, Shown,
+    ConflictingRow, LoadDir, MeetsKey, MergeDir, MergeOutcome, PublishedAs, ReadyLoad, Settled,
+    Shown, SortWith,
 };
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use row_change::{Basis, Changed};

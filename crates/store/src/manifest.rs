@@ -18,6 +18,8 @@ use std::sync::Arc;
 use coload_ddl::Schema;
 use coload_types::{Error, Result, Value, same_name};
 
+pub(crate) use column_codec::{put_value, read_value};
+
 use crate::deleted::DeletedEntry;
 use crate::index::IndexTree;
 use crate::load_record::{LoadId, LoadRecord};

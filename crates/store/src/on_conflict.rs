@@ -1,6 +1,7 @@
 //! What becomes of records whose key is there already.
 
 use coload_ddl::{Key, Schema};
+use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result, Value};
 
 /// What happens when a key of a PRIMARY KEY is in the table already, or comes twice in a load.
@@ -83,9 +84,49 @@ impl KeyCounts {
     }
 }
 
+/// What happens to keys that are there, as bytes; an error is none.
+const IGNORE: u8 = 1;
+const REPLACE: u8 = 2;
+const NEWEST: u8 = 3;
+const REJECT: u8 = 4;
+
 impl OnConflict {
+    /// Appends the rule as bytes; nothing where such keys are an error.
+    pub fn put(self, out: &mut Vec<u8>) {
+        match self {
+            OnConflict::Error => {}
+            OnConflict::Ignore => out.push(IGNORE),
+            OnConflict::Reject => out.push(REJECT),
+            OnConflict::Replace | OnConflict::ReplaceOnce => out.push(REPLACE),
+            OnConflict::Newest(column) => {
+                out.push(NEWEST);
+                put_varint(out, column as u64);
+            }
+        }
+    }
+
+    /// Reads a rule that [`Self::put`] wrote, of a table with so many columns.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn read(reader: &mut ByteReader<'_>, columns: usize) -> Result<Self> {
+        Ok(match reader.u8()? {
+            IGNORE => OnConflict::Ignore,
+            REJECT => OnConflict::Reject,
+            REPLACE => OnConflict::Replace,
+            NEWEST => match reader.varint_u32()? as usize {
+                column if column < columns => OnConflict::Newest(column),
+                column => {
+                    let text = format!("the newest row by column {column} of {columns}");
+                    return Err(Error::Corrupt(text));
+                }
+            },
+            other => return Err(Error::Corrupt(format!("rule {other} for keys that are there"))),
+        })
+    }
+
     /// Whether the rows of the input are told whose keys come again: by an error, or as rejects.
-    pub(crate) fn tells_rows(self) -> bool {
+    pub fn tells_rows(self) -> bool {
         matches!(self, OnConflict::Error | OnConflict::ReplaceOnce | OnConflict::Reject)
     }
 

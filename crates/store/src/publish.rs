@@ -13,6 +13,7 @@
 //! the link: without that, a slow writer could overwrite the history of faster ones.
 
 mod in_order;
+mod linked;
 mod settled;
 
 use std::io;
@@ -21,10 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use coload_ddl::{Key, Schema};
-use coload_space::{Dram, Space};
 use coload_types::{Error, Result};
 
-use crate::addition::{Addition, new_segments, with_dropped};
+use crate::addition::{Addition, new_segments};
 use crate::change::{LoadTarget, Outcome, check_target, key_of, replace_segments};
 use crate::deleted::{Deletions, settle};
 use crate::directory::{
@@ -32,7 +32,7 @@ use crate::directory::{
     write_new,
 };
 use crate::index::{Built, Checking, complete};
-use crate::keyed::{KeyConflicts, Keyed, Origin, SortTimes, TreeKey, put_entry_in_order};
+use crate::keyed::{KeyConflicts, Keyed, Origin, SortTimes, TreeKey};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
@@ -91,15 +91,46 @@ pub(crate) fn check_on_conflict(
     store: &Store,
     target: &LoadTarget,
     on_conflict: OnConflict,
+    delete_where: Option<&DeleteWhere>,
 ) -> Result<()> {
-    on_conflict.check(&target.name, &target.schema, check_newest(store, target)?.1.as_ref())
+    let key = check_newest(store, target)?.1;
+    let LoadTarget { name, schema, .. } = target;
+    on_conflict.check(name, schema, key.as_ref())?;
+    let check = |deletes: &DeleteWhere| deletes.check(name, schema, key.as_ref(), on_conflict);
+    delete_where.map_or(Ok(()), check)
 }
 
 impl LoadDir {
     pub(crate) fn begin(store: &Store, target: LoadTarget) -> Result<Self> {
         let (begun_on, key) = check_newest(store, &target)?;
         let work = WorkDir::make(store.layout())?;
-        Ok(LoadDir {
+        Ok(LoadDir::of(store, work, target, (begun_on, key)))
+    }
+
+    /// A load of a known id whose segments lie, durable, elsewhere and stay there: they get second names here.
+    pub(crate) fn of_links(
+        store: &Store,
+        id: LoadId,
+        (target, begun_on): (&LoadTarget, Option<u64>),
+        from: &[Linked],
+    ) -> Result<Self> {
+        let key = check_newest(store, target)?.1;
+        let work = WorkDir::make_as(store.layout(), id)?;
+        for (segment, path) in from {
+            let to = work.join(&segment.file);
+            link_new("store::publish::rename", path, &to)
+                .map_err(|e| Error::io("link a segment to", &to, &e))?;
+        }
+        Ok(LoadDir::of(store, work, target.clone(), (begun_on, key)))
+    }
+
+    fn of(
+        store: &Store,
+        work: WorkDir,
+        target: LoadTarget,
+        (begun_on, key): (Option<u64>, Option<Key>),
+    ) -> Self {
+        LoadDir {
             store: store.clone(),
             work,
             target,
@@ -111,7 +142,7 @@ impl LoadDir {
             dropped: 0,
             times: SortTimes::default(),
             tree_ns: Arc::default(),
-        })
+        }
     }
 
     /// Id of the load, by which its segments are named.
@@ -188,7 +219,7 @@ impl LoadDir {
     pub fn ready(mut self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<ReadyLoad> {
         let segments = match self.key.is_some() && self.origins.is_none() {
             true => {
-                let sorting = self.usual_sorting(&segments)?;
+                let sorting = self.usual_sorting()?;
                 self.put_in_order(segments, &sorting)?.into_iter().map(|s| s.entry).collect()
             }
             false => segments,
@@ -201,6 +232,8 @@ impl LoadDir {
     }
 }
 
+use linked::Linked;
+pub use linked::{PublishedAs, SortWith};
 pub use settled::{ConflictingRow, MeetsKey, Settled};
 
 /// A load that everybody sees.
@@ -289,85 +322,8 @@ fn key_conflicts(dir: &LoadDir, segments: &[SegmentEntry]) -> Option<KeyConflict
     let (table, schema) = (&*dir.target.name, &dir.target.schema);
     let of = Keyed { table, schema, key, on_conflict: dir.on_conflict };
     let origins = dir.origins.as_deref().unwrap_or_default();
-    let conflicts = KeyConflicts::of_one_order(&dir.store, of, new_segments(segments, origins));
+    let conflicts = KeyConflicts::new(&dir.store, of, new_segments(segments, origins));
     Some(conflicts.with_deletes(dir.delete_where.clone()))
-}
-
-/// Makes a load visible whose segments lie, durable, at `from`, and stay there too: the caller removes
-/// them when the load is published.
-pub(crate) fn publish_linked(
-    store: &Store,
-    from: &[PathBuf],
-    load: &PublishedLoad<'_>,
-    segments: &[SegmentEntry],
-    record: &LoadRecord,
-) -> Result<Shown> {
-    let mut work = WorkDir::make_as(store.layout(), record.id)?;
-    check_record(&work, load.target, (segments, 0), record)?;
-    let layout = store.layout();
-    let key = check_newest(store, load.target)?.1;
-    let LoadTarget { name, schema, .. } = load.target;
-    load.on_conflict.check(name, schema, key.as_ref())?;
-    let keyed = |key| Keyed { table: name, schema, key, on_conflict: load.on_conflict };
-    let mut ordered = Vec::with_capacity(segments.len());
-    let (mut origins, mut before) = (Vec::new(), 0);
-    for (segment, path) in segments.iter().zip(from) {
-        let to = layout.segment(&segment.file);
-        work.note_installed(to.clone());
-        if let Some(key) = &key {
-            // The journal keeps the segment as it was received.
-            let of = keyed(key);
-            let made = work.join(&segment.file);
-            let name = segment.file.clone();
-            let mut origin = Origin { before, order: None };
-            before += segment.rows;
-            let writer = || {
-                let key = TreeKey::of(&load.target.schema, Some(key));
-                Ok((SegmentWriter::create(&made)?.with_key(key), made.clone()))
-            };
-            let how = (&mut origin, &Dram::new("dram", u64::MAX) as &dyn Space, 1);
-            let put = put_entry_in_order(of, segment.clone(), path, (name, writer), how)?;
-            origins.push(origin);
-            ordered.push(put.entry);
-            if put.columns.is_some() {
-                rename("store::publish::rename", &made, &to)?;
-                continue;
-            }
-        }
-        match link_new("store::publish::rename", path, &to) {
-            // Left by a publish that did not come to its end.
-            Err(_) if is_same_file(path, &to) => {}
-            Err(e) => return Err(Error::io("link a segment to", &to, &e)),
-            Ok(()) => {}
-        }
-    }
-    let segments = if key.is_some() { &ordered[..] } else { segments };
-    let unique = key.as_ref().filter(|key| key.is_unique());
-    let mut conflicts =
-        unique.map(|key| KeyConflicts::new(store, keyed(key), new_segments(segments, &origins)));
-    let dropped = record.rows - segments.iter().map(|segment| segment.rows).sum::<u64>();
-    if !segments.is_empty() {
-        sync_dir("store::publish::sync_segments_dir", &layout.segments)?;
-    }
-    let change = Addition::of(load.target, (load.begun_on, key.as_ref()), record);
-    let mut keys = None;
-    let version = commit(store, &mut [&mut work], Checking::NewRows, |manifest| {
-        keys = change.apply(store, manifest, segments, conflicts.as_mut())?;
-        Ok(Outcome::Changed)
-    })?;
-    finish(store, work);
-    let version = version.ok_or_else(|| Error::Invalid("a load changed nothing".into()))?;
-    Ok(Shown { version, keys: with_dropped(keys, dropped, load.on_conflict) })
-}
-
-/// Where a load goes, and the id that its table had when it began.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PublishedLoad<'a> {
-    pub target: &'a LoadTarget,
-    /// `None` when there was none.
-    pub begun_on: Option<u64>,
-    /// What happens to keys that are there already.
-    pub on_conflict: OnConflict,
 }
 
 /// A merge in progress: like a load, but its segments take the place of others.

@@ -25,12 +25,12 @@ use coload_types::{Error, Result};
 
 use crate::change::{LoadMode, LoadTarget};
 use crate::directory::{Layout, list_names, open_or_make, segment_name, sync_file};
-use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal};
+use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal, rows_beside};
 use crate::load_record::{LoadId, LoadKind, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::older_loads::{RememberedLoad, now_us};
-use crate::on_conflict::OnConflict;
-use crate::publish::{PublishedLoad, publish_linked};
+use crate::on_conflict::{KeyCounts, OnConflict};
+use crate::publish::{PublishedAs, SortWith};
 use crate::segment::SegmentFile;
 use crate::store::Store;
 
@@ -71,6 +71,8 @@ pub struct PublishedShares {
     pub bytes_stored: u64,
     /// Number of the segments.
     pub segments: u64,
+    /// What became of the rows by their keys, where the shares said what is to.
+    pub keys: Option<KeyCounts>,
 }
 
 /// Rows and rejects of all shares of a load.
@@ -142,7 +144,8 @@ impl Store {
         read_finished(&self.layout().loads.join(journal.to_string()))
     }
 
-    /// Publishes the shares of load `of.load` into `table` together if all are complete; `check` is asked before that.
+    /// Publishes the shares of load `of.load` into `table` together if all are complete; `check` is asked before that. Rows of a table
+    /// with a key are put in order with `sort_with`.
     ///
     /// # Errors
     /// Those of `check`; `Invalid` when the shares do not fit together, or the table; `Unavailable` when the disk fails.
@@ -150,6 +153,7 @@ impl Store {
         &self,
         of: ShareOf,
         table: &str,
+        sort_with: SortWith,
         check: impl Fn(SharesTotal) -> Result<()>,
     ) -> Result<SharesAre> {
         let _lock = self.lock_shares()?;
@@ -169,7 +173,7 @@ impl Store {
             misread.map_or(Ok(()), |share| remove_journal(self.layout(), &share.dir))?;
             return Ok(SharesAre::Misread(number));
         }
-        publish(self, &complete, check).map(SharesAre::Published)
+        publish(self, &complete, sort_with, check).map(SharesAre::Published)
     }
 }
 
@@ -199,13 +203,19 @@ fn find_complete(layout: &Layout, load: LoadId) -> Result<Vec<Complete>> {
 fn publish(
     store: &Store,
     complete: &[Complete],
+    sort_with: SortWith,
     check: impl Fn(SharesTotal) -> Result<()>,
 ) -> Result<PublishedShares> {
     let Some(first) = complete.first() else {
         return Err(Error::Invalid("a load of no shares".into()));
     };
     let target: &LoadTarget = &first.share.target;
-    let differs = |c: &&Complete| c.share.target != *target || c.share.plan != first.share.plan;
+    let differs = |c: &&Complete| {
+        c.share.target != *target
+            || c.share.plan != first.share.plan
+            || c.share.on_conflict != first.share.on_conflict
+            || c.share.delete_where != first.share.delete_where
+    };
     if let Some(other) = complete.iter().find(differs) {
         return Err(Error::Invalid(format!(
             "shares {} and {} of load {} are of other plans, tables or columns; nothing was loaded (drop the load with coload \
@@ -217,28 +227,40 @@ fn publish(
     let total = SharesTotal { rows: sum(|s| s.rows), rejects: sum(|s| s.rejects) };
     check(total)?;
     let id = LoadId::random()?;
-    let (mut segments, mut paths) = (Vec::new(), Vec::new());
+    let mut segments = Vec::new();
     for Complete { dir, share } in complete {
         for segment in &share.segments {
             let path = dir.join(&segment.file);
-            segments.push(entry_of(&path, segment, id, segments.len() as u32)?);
-            paths.push(path);
+            segments.push((entry_of(&path, segment, id, segments.len() as u32)?, path));
         }
     }
     let begun_on = complete.iter().map(|c| begun_on(&c.dir)).collect::<Result<Vec<_>>>()?;
     let record = record_of(complete, id, total);
     let begun_on = begun_on.into_iter().flatten().next();
-    let load = PublishedLoad { target, begun_on, on_conflict: OnConflict::Error };
-    let version = publish_linked(store, &paths, &load, &segments, &record)?.version;
+    let (on_conflict, delete_where) = (first.share.on_conflict, first.share.delete_where.clone());
+    let how = PublishedAs { target, on_conflict, delete_where, sort_with };
+    let bytes_stored = segments.iter().map(|(segment, _)| segment.bytes).sum();
+    let count = segments.len() as u64;
+    let load = how.begin(store, (id, begun_on), &segments)?;
+    for (segment, path) in segments.iter().filter(|_| load.key().is_some()) {
+        if let Some(rows) = rows_beside(path)? {
+            load.put_row_numbers(segment, &rows)?;
+        }
+    }
+    // Rows gave way to others of their share when that was written.
+    let rows: u64 = segments.iter().map(|(segment, _)| segment.rows).sum();
+    let gave_way = record.rows.saturating_sub(rows);
+    let shown = how.order(load, segments, (record, gave_way))?.publish(None)?;
     // Published, whatever becomes of the rest: what stays is known to be.
     complete.iter().for_each(|share| drop(remove_journal(store.layout(), &share.dir)));
     Ok(PublishedShares {
         id,
-        version,
-        rows: total.rows,
+        version: shown.version,
+        rows: shown.keys.map_or(total.rows, KeyCounts::kept),
         rejects: total.rejects,
-        bytes_stored: segments.iter().map(|segment| segment.bytes).sum(),
-        segments: segments.len() as u64,
+        bytes_stored,
+        segments: count,
+        keys: shown.keys.filter(|_| on_conflict != OnConflict::Error),
     })
 }
 

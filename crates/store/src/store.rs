@@ -20,7 +20,7 @@ use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
 use crate::index;
 use crate::manifest::{Manifest, SegmentEntry, ViewEntry};
-use crate::on_conflict::OnConflict;
+use crate::on_conflict::{DeleteWhere, OnConflict};
 use crate::publish::{
     LoadDir, MergeDir, check_load_target, check_on_conflict, publish_change, publish_deletions,
 };
@@ -106,9 +106,14 @@ impl Store {
     /// Checks that a load may say this of keys that are there already, and changes nothing.
     ///
     /// # Errors
-    /// As [`Store::check_target`]; `Invalid` when the table has no PRIMARY KEY.
-    pub fn check_on_conflict(&self, target: &LoadTarget, on_conflict: OnConflict) -> Result<()> {
-        check_on_conflict(self, target, on_conflict)
+    /// As [`Store::check_target`]; `Invalid` when the table has no PRIMARY KEY, or its rows do not give way to those that delete.
+    pub fn check_on_conflict(
+        &self,
+        target: &LoadTarget,
+        on_conflict: OnConflict,
+        delete_where: Option<&DeleteWhere>,
+    ) -> Result<()> {
+        check_on_conflict(self, target, on_conflict, delete_where)
     }
 
     /// Begins a load: checks that it fits the table, and makes a directory to write segments in.

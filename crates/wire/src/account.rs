@@ -127,6 +127,16 @@ pub(crate) fn read_files(reader: &mut ByteReader<'_>) -> Result<Vec<InputShare>>
     Ok(files)
 }
 
+/// The order of the rows of a partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RowsAre {
+    /// That of the input.
+    #[default]
+    AsRead,
+    /// That of the table's key; rows of equal keys are in that of the input.
+    Sorted,
+}
+
 /// Ends a partition: how many blocks it has, and what became of its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seal {
@@ -138,6 +148,8 @@ pub struct Seal {
     pub page_rows: Vec<u32>,
     /// What became of its records.
     pub account: PartitionAccount,
+    /// The order of its rows.
+    pub rows_are: RowsAre,
 }
 
 impl Seal {
@@ -152,6 +164,10 @@ impl Seal {
             put_varint(&mut out, u64::from(*rows));
         }
         self.account.put(&mut out);
+        out.push(match self.rows_are {
+            RowsAre::AsRead => 0,
+            RowsAre::Sorted => 1,
+        });
         out
     }
 
@@ -168,6 +184,11 @@ impl Seal {
         }
         let page_rows = (0..count).map(|_| reader.varint_u32()).collect::<Result<Vec<_>>>()?;
         let account = PartitionAccount::read(&mut reader)?;
+        let rows_are = match reader.u8()? {
+            0 => RowsAre::AsRead,
+            1 => RowsAre::Sorted,
+            other => return Err(Error::Corrupt(format!("order {other} of a partition"))),
+        };
         reader.finish()?;
         let rows: u64 = page_rows.iter().map(|r| u64::from(*r)).sum();
         let fits = |r: &u32| (1..=FRAGMENT_ROWS_MAX).contains(&(*r as usize));
@@ -176,7 +197,7 @@ impl Seal {
         {
             return Err(Error::Corrupt("rows of a partition do not add up".into()));
         }
-        Ok(Seal { partition, blocks, page_rows, account })
+        Ok(Seal { partition, blocks, page_rows, account, rows_are })
     }
 }
 
@@ -202,7 +223,8 @@ mod tests {
         account.add(InputShare { rejects: 0, ..part });
         account.add(InputShare { file: 2, rejects: 0, filtered: 0, ..part });
         account.rejects.push(&reject);
-        Seal { partition: 7, blocks: 3, page_rows: vec![40, 20], account }
+        let rows_are = RowsAre::Sorted;
+        Seal { partition: 7, blocks: 3, page_rows: vec![40, 20], account, rows_are }
     }
 
     #[test]

@@ -1,40 +1,45 @@
-//! What happens to keys that are there, in the description of a load.
+//! Rows that delete, in the description of a load.
 
 use coload_ddl::Schema;
-use coload_store::OnConflict;
-use coload_types::bytes::{ByteReader, put_varint};
-use coload_types::{Error, Result};
+use coload_store::DeleteWhere;
+use coload_types::bytes::{ByteReader, put_bytes, put_varint};
+use coload_types::{Column, Error, Result, parse_value};
 
-/// What happens to keys that are there.
-const IGNORE: u8 = 1;
-const REPLACE: u8 = 2;
-const NEWEST: u8 = 3;
+use crate::read_text;
 
-/// Appends the rule; nothing where such keys are an error.
-pub(crate) fn put_on_conflict(out: &mut Vec<u8>, on_conflict: OnConflict) {
-    match on_conflict {
-        OnConflict::Error => {}
-        OnConflict::Ignore | OnConflict::Reject => out.push(IGNORE),
-        OnConflict::Replace | OnConflict::ReplaceOnce => out.push(REPLACE),
-        OnConflict::Newest(column) => {
-            out.push(NEWEST);
-            put_varint(out, column as u64);
-        }
+/// A column of the table, and what it is in records that are no rows and take those with their keys away, as text.
+pub type DeleteText = (usize, String);
+
+/// Which rows delete in a table of these columns.
+///
+/// # Errors
+/// `Invalid` when the text is no value of the column, or there is no such column.
+pub fn parse_delete_where(schema: &Schema, (column, text): &DeleteText) -> Result<DeleteWhere> {
+    let Some(Column { name, data_type, .. }) = schema.columns().get(*column) else {
+        return Err(Error::Invalid(format!(
+            "--delete-where of column {} of {}",
+            column + 1,
+            schema.len()
+        )));
+    };
+    match parse_value(text.as_bytes(), *data_type) {
+        Ok(value) => Ok(DeleteWhere { column: *column, value }),
+        Err(_) => Err(Error::Invalid(format!(
+            "--delete-where {name}={text}: {text:?} is not {data_type}, which column {name} is"
+        ))),
     }
 }
 
-/// Reads a rule that is there.
-pub(crate) fn read_on_conflict(reader: &mut ByteReader<'_>, schema: &Schema) -> Result<OnConflict> {
-    Ok(match reader.u8()? {
-        IGNORE => OnConflict::Ignore,
-        REPLACE => OnConflict::Replace,
-        NEWEST => match reader.varint_u32()? as usize {
-            column if column < schema.len() => OnConflict::Newest(column),
-            column => {
-                let text = format!("the newest row by column {column} of {}", schema.len());
-                return Err(Error::Corrupt(text));
-            }
-        },
-        other => return Err(Error::Corrupt(format!("rule {other} for keys that are there"))),
-    })
+/// Appends what [`read_delete_text`] reads.
+pub(crate) fn put_delete_text(out: &mut Vec<u8>, (column, text): &DeleteText) {
+    put_varint(out, *column as u64);
+    put_bytes(out, text.as_bytes());
+}
+
+pub(crate) fn read_delete_text(reader: &mut ByteReader<'_>, columns: usize) -> Result<DeleteText> {
+    let column = reader.varint_u32()? as usize;
+    if column >= columns {
+        return Err(Error::Corrupt(format!("rows that delete by column {column} of {columns}")));
+    }
+    Ok((column, read_text(reader)?))
 }

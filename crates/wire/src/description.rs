@@ -2,13 +2,13 @@
 
 use coload_ddl::{Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
-use coload_store::{LoadId, LoadMode, OnConflict};
+use coload_store::{DeleteWhere, LoadId, LoadMode, OnConflict};
 use coload_transform::DictionaryPolicy;
 use coload_types::bytes::{ByteReader, Checksum, checksum, put_bytes, put_varint};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{Error, Result};
 
-use crate::conflicts::{put_on_conflict, read_on_conflict};
+use crate::conflicts::{DeleteText, parse_delete_where, put_delete_text, read_delete_text};
 use crate::dialect::{put_dialect, read_dialect};
 use crate::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
 use crate::rows::RowSource;
@@ -23,6 +23,8 @@ const INPUTS_MAX: usize = 1 << 20;
 const SHORT_NAMES: u8 = 128;
 /// Flag of the mode: what happens to keys that are there stands behind the salt.
 const CONFLICTS: u8 = 64;
+/// Flag of the mode: which rows delete stands behind that.
+const DELETES: u8 = 32;
 /// Inputs whose names stand whole. A million names with their folders are longer than a message may be.
 const WHOLE_NAMES_MAX: usize = 1000;
 /// Bytes of a description that are hashed at once.
@@ -62,6 +64,8 @@ pub struct LoadDescription {
     pub mode: LoadMode,
     /// What happens to keys of a PRIMARY KEY that are there.
     pub on_conflict: OnConflict,
+    /// Which rows say that their keys go.
+    pub delete_where: Option<DeleteText>,
     /// Columns of the table.
     pub schema: Schema,
     /// How its rows are made of records.
@@ -145,8 +149,9 @@ impl LoadDescription {
             LoadMode::Create => 2,
         };
         let names_are = if names == NamesAre::Short { SHORT_NAMES } else { 0 };
-        let has_rule = self.on_conflict != OnConflict::Error;
-        out.push(mode | names_are | if has_rule { CONFLICTS } else { 0 });
+        let rule = if self.on_conflict == OnConflict::Error { 0 } else { CONFLICTS };
+        let deletes = if self.delete_where.is_some() { DELETES } else { 0 };
+        out.push(mode | names_are | rule | deletes);
         put_bytes(out, create_table_sql(&self.table, &self.schema).as_bytes());
         put_varint(out, self.inputs.len() as u64);
         for number in 0..self.inputs.len() {
@@ -177,7 +182,10 @@ impl LoadDescription {
             Work::Seq => 2,
         });
         out.extend(self.salt.to_le_bytes());
-        put_on_conflict(out, self.on_conflict);
+        self.on_conflict.put(out);
+        if let Some(delete_where) = &self.delete_where {
+            put_delete_text(out, delete_where);
+        }
     }
 
     /// The id of this load, the `nth` of its kind; of a share that of its journal, whatever it reads.
@@ -242,7 +250,7 @@ impl LoadDescription {
         let wrong = |what: &str, value: u64| Error::Corrupt(format!("{what} {value} of a load"));
         let first = reader.u8()?;
         let names = if first & SHORT_NAMES == 0 { NamesAre::Whole } else { NamesAre::Short };
-        let mode = match first & !(SHORT_NAMES | CONFLICTS) {
+        let mode = match first & !(SHORT_NAMES | CONFLICTS | DELETES) {
             0 => LoadMode::Append,
             1 => LoadMode::Replace,
             2 => LoadMode::Create,
@@ -282,7 +290,11 @@ impl LoadDescription {
         let salt = reader.i128()? as u128;
         let on_conflict = match first & CONFLICTS {
             0 => OnConflict::Error,
-            _ => read_on_conflict(&mut reader, &schema)?,
+            _ => OnConflict::read(&mut reader, schema.len())?,
+        };
+        let delete_where = match first & DELETES {
+            0 => None,
+            _ => Some(read_delete_text(&mut reader, schema.len())?),
         };
         let again = if reader.u8()? == 0 { Again::No } else { Again::Yes };
         let flags = reader.u8()?;
@@ -312,6 +324,7 @@ impl LoadDescription {
             table,
             mode,
             on_conflict,
+            delete_where,
             schema,
             rows,
             began_us,
@@ -332,6 +345,14 @@ impl LoadDescription {
             again,
             share,
         })
+    }
+
+    /// Which rows say that their keys go, where the columns of the table have these types.
+    ///
+    /// # Errors
+    /// `Invalid` when what they say is no value of the column.
+    pub fn delete_where(&self, schema: &Schema) -> Result<Option<DeleteWhere>> {
+        self.delete_where.as_ref().map(|text| parse_delete_where(schema, text)).transpose()
     }
 
     /// This load with other types of its columns, as a client describes it who begins with these.
@@ -402,6 +423,8 @@ impl LoadDescription {
             ("--map, --by-name or --set", rows && self.rows.fields == begun.rows.fields),
             ("the dialect", self.dialect == begun.dialect),
             ("--max-rejects", self.max_rejects == begun.max_rejects),
+            ("--on-conflict", self.on_conflict == begun.on_conflict),
+            ("--delete-where", self.delete_where == begun.delete_where),
         ];
         let differ = same.iter().filter(|(_, same)| !same);
         differ.map(|(what, _)| format!("{what} differs")).collect()
@@ -428,6 +451,7 @@ mod tests {
             table: "T x".into(),
             mode: LoadMode::Replace,
             on_conflict: OnConflict::Newest(1),
+            delete_where: Some((3, "gone".into())),
             schema: parse_columns(
                 "a BIGINT, \"B c\" VARCHAR(5) DEFAULT 'x', c DATE, d VARCHAR, e INTEGER",
             )

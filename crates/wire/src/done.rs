@@ -282,14 +282,14 @@ impl Done {
 /// become of them is not told.
 const KEYS: u8 = 2;
 
-fn put_keys(out: &mut Vec<u8>, keys: KeyCounts) {
+pub(crate) fn put_keys(out: &mut Vec<u8>, keys: KeyCounts) {
     let KeyCounts { added, replaced, ignored, twice, rejected, deleting, deleted } = keys;
     for count in [added, replaced, ignored, twice, rejected, deleting, deleted] {
         put_varint(out, count);
     }
 }
 
-fn read_keys(reader: &mut ByteReader<'_>) -> Result<KeyCounts> {
+pub(crate) fn read_keys(reader: &mut ByteReader<'_>) -> Result<KeyCounts> {
     Ok(KeyCounts {
         added: reader.varint()?,
         replaced: reader.varint()?,

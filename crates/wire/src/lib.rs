@@ -18,6 +18,8 @@
 //!   BLOCKs and SEALs of texts, for the partitions before, if a column became text
 //!                                 <-      SEALED
 //!   FINISH the account            ->
+//!                                 <-      CONFLICTS rows that are left out, and are to be rejects
+//!   SETTLE these were told        ->
 //!                                 <-      DONE version, costs
 //!
 //!   instead of blocks, for `pipe` and `seq`:
@@ -46,11 +48,13 @@ mod prints;
 mod reject_limit;
 mod rejects;
 mod rows;
+mod settle;
 mod share;
 mod text_fragment;
 
-pub use account::{InputShare, PartitionAccount, Seal};
+pub use account::{InputShare, PartitionAccount, RowsAre, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
+pub use conflicts::{DeleteText, parse_delete_where};
 pub use derivation::{ColumnFrom, Derivation, load_time};
 pub use description::{
     Again, ColumnsAre, LoadDescription, PROGRAM_AT_SERVER, SHARE_AT_SERVER, Work,
@@ -64,6 +68,7 @@ pub use prints::{InputPrint, PrintList, Prints};
 pub use reject_limit::RejectLimit;
 pub use rejects::Rejects;
 pub use rows::{RowSource, RowSql};
+pub use settle::{Conflicts, RowIs};
 pub use share::{
     InputPart, PartIs, PlanPrint, SHARES_MAX, Share, ShareCounts, SharesDone, show_numbers,
 };
@@ -100,6 +105,8 @@ pub const TEXT_FRAGMENT: u8 = 27;
 pub const REJECTS: u8 = 28;
 /// Client: bytes of several inputs.
 pub const CHUNKS: u8 = 29;
+/// Client: the records of rows that are left out were told.
+pub const SETTLE: u8 = 30;
 /// Server: go on from here.
 pub const WELCOME: u8 = 32;
 /// Server: a partition is durable.
@@ -119,6 +126,8 @@ pub const WIDENED: u8 = 39;
 /// Server: what became of a text.
 pub const PARSED: u8 = 40;
 
+/// Server: rows that are left out for their keys, whose records are to be told before the load is published.
+pub const CONFLICTS: u8 = 42;
 /// Server: some bytes of the file of rejects; none at its end.
 pub const REJECTS_PIECE: u8 = 41;
 

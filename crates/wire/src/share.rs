@@ -3,13 +3,15 @@
 use std::ops::Range;
 
 use coload_store::{
-    FinishedShare, INPUTS_KEPT_MAX, LoadId, LoadTarget, ShareOf, ShareSegment, SharesAre, SplitSpan,
+    FinishedShare, INPUTS_KEPT_MAX, KeyCounts, LoadId, LoadTarget, ShareOf, ShareSegment,
+    SharesAre, SplitSpan,
 };
 use coload_types::bytes::{ByteReader, checksum, put_varint};
 use coload_types::{Error, Result, same_name};
 
 use crate::description::LoadDescription;
 use crate::dialect::put_dialect;
+use crate::done::{put_keys, read_keys};
 use crate::rows::RowSource;
 
 /// Most shares of a load.
@@ -287,6 +289,8 @@ impl LoadDescription {
         Ok(FinishedShare {
             of: share.of,
             plan: self.plan_hash(share),
+            on_conflict: self.on_conflict,
+            delete_where: self.delete_where(&target.schema)?,
             target,
             started_us,
             rows,
@@ -313,12 +317,15 @@ pub struct SharesDone {
     pub rows: u64,
     /// Records of all shares that were set aside, once they are published.
     pub rejects: u64,
+    /// What became of the rows by their keys, where the shares said what is to, once they are published.
+    pub keys: Option<KeyCounts>,
 }
 
 impl SharesDone {
     /// What is said to a share of what became of all of them.
     pub fn new(of: ShareOf, are: &SharesAre) -> Self {
-        let none = SharesDone { of, missing: Vec::new(), misread: None, rows: 0, rejects: 0 };
+        let none =
+            SharesDone { of, missing: Vec::new(), misread: None, rows: 0, rejects: 0, keys: None };
         match are {
             SharesAre::Incomplete(complete) => {
                 let missing =
@@ -329,7 +336,7 @@ impl SharesDone {
                 SharesDone { missing: vec![*number], misread: Some(*number), ..none }
             }
             SharesAre::Published(all) => {
-                SharesDone { rows: all.rows, rejects: all.rejects, ..none }
+                SharesDone { rows: all.rows, rejects: all.rejects, keys: all.keys, ..none }
             }
             SharesAre::Known(load) => SharesDone { rows: load.rows, rejects: load.rejects, ..none },
         }
@@ -345,6 +352,8 @@ impl SharesDone {
         put_varint(out, self.rejects);
         put_varint(out, self.missing.len() as u64);
         self.missing.iter().for_each(|number| put_varint(out, u64::from(*number)));
+        out.push(u8::from(self.keys.is_some()));
+        self.keys.iter().for_each(|keys| put_keys(out, *keys));
     }
 
     /// Reads what [`Self::put`] wrote.
@@ -354,7 +363,11 @@ impl SharesDone {
         let misread = Some(reader.varint_u32()?).filter(|number| *number > 0);
         let (rows, rejects) = (reader.varint()?, reader.varint()?);
         let missing = (0..reader.count(1)?).map(|_| reader.varint_u32()).collect::<Result<_>>()?;
-        Ok(SharesDone { of, missing, misread, rows, rejects })
+        let keys = match reader.u8()? {
+            0 => None,
+            _ => Some(read_keys(reader)?),
+        };
+        Ok(SharesDone { of, missing, misread, rows, rejects, keys })
     }
 }
 
@@ -396,10 +409,20 @@ mod tests {
             Share { of: ShareOf { number, ..of }, ..share.clone() }.put(&mut bytes);
             assert!(Share::read(&mut ByteReader::new(&bytes), 3).is_err());
         }
-        let done = SharesDone { of, missing: vec![1, 5], misread: Some(4), rows: 9, rejects: 1 };
-        let mut bytes = Vec::new();
-        done.put(&mut bytes);
-        assert_eq!(SharesDone::read(&mut ByteReader::new(&bytes)).unwrap(), done);
+        let none = SharesDone {
+            of,
+            missing: vec![1, 5],
+            misread: Some(4),
+            rows: 9,
+            rejects: 1,
+            keys: None,
+        };
+        let keys = KeyCounts { added: 7, twice: 2, ..KeyCounts::default() };
+        for done in [none.clone(), SharesDone { keys: Some(keys), ..none }] {
+            let mut bytes = Vec::new();
+            done.put(&mut bytes);
+            assert_eq!(SharesDone::read(&mut ByteReader::new(&bytes)).unwrap(), done);
+        }
     }
 
     #[test]

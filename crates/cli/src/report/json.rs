@@ -4,8 +4,8 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use coload::{
-    ColumnReport, Dialect, Distinct, DryRun, FileReport, FileReports, LoadReport, Mending, Merged,
-    Reject, RejectKind, SortReport, Step, Widened, WrittenFiles,
+    ColumnReport, Dialect, Distinct, DryRun, FileReport, FileReports, KeyCounts, LoadReport,
+    Mending, Merged, Reject, RejectKind, SortReport, Step, Widened, WrittenFiles,
 };
 use coload_source::Mended;
 use coload_wire::SharesDone;
@@ -70,11 +70,7 @@ fn json_but_files(report: &LoadReport, dialect: Option<&Dialect>) -> Value {
         add(merge_json(&published.merge));
     }
     if let Some(keys) = &report.keys {
-        add(json!({ "keys": {
-            "added": keys.added, "replaced": keys.replaced, "ignored": keys.ignored, "twice": keys.twice,
-            "rejected": keys.rejected,
-            "deleting": keys.deleting, "deleted": keys.deleted,
-        } }));
+        add(json!({ "keys": keys_json(keys) }));
     }
     if let Some(sorted) = &report.sorted {
         add(sorted_json(sorted));
@@ -116,12 +112,23 @@ fn dry_run_json(report: &LoadReport, run: &DryRun) -> Value {
 }
 
 fn shares_json(shares: &SharesDone) -> Value {
-    let SharesDone { of, missing, rows, rejects, .. } = shares;
+    let SharesDone { of, missing, rows, rejects, keys, .. } = shares;
     let all = missing.is_empty();
-    json!({ "share": {
+    let mut share = json!({
         "load_id": of.load.to_string(), "worker": of.number, "workers": of.count, "missing": missing,
         "published": all, "load_rows": all.then_some(rows), "load_rejects": all.then_some(rejects),
-    } })
+    });
+    if let (Some(keys), Some(share)) = (keys, share.as_object_mut()) {
+        share.insert("keys".to_owned(), keys_json(keys));
+    }
+    json!({ "share": share })
+}
+
+fn keys_json(keys: &KeyCounts) -> Value {
+    json!({
+        "added": keys.added, "replaced": keys.replaced, "ignored": keys.ignored, "twice": keys.twice,
+        "rejected": keys.rejected, "deleting": keys.deleting, "deleted": keys.deleted,
+    })
 }
 
 fn sorted_json(sorted: &SortReport) -> Value {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use coload::{LoadReport, NetworkReport, PlacementReport};
+use coload_load::ColumnChoice;
 use coload_transform::Placement;
 use serde_json::{Value, json};
 
@@ -67,6 +68,14 @@ pub fn network_lines(report: &LoadReport, network: &NetworkReport) -> String {
             "columns placed here at the end: {on_client} of {}; the choice changed {} times",
             placement.choices.len(),
             placement.changes.len().saturating_sub(1)
+        );
+    }
+    if let Some(ColumnChoice { fragments: [here, there], .. }) = placement.sorting {
+        let _ = writeln!(
+            out,
+            "partitions put in the order of the key here: {} of {}",
+            show_count(here),
+            show_count(here + there)
         );
     }
     let texts = &placement.text_fragments;
@@ -141,6 +150,18 @@ pub fn explanation(placement: &PlacementReport) -> String {
             capacity.server_weight,
         );
     }
+    if let Some(ColumnChoice { cost, fragments: [here, there], .. }) = &placement.sorting {
+        let _ = writeln!(
+            out,
+            "order of the key: {} partitions sorted here, {} there; a row takes {:.0} ns here, or {:.0} ns at the server ({:.0} if it comes \
+             sorted)",
+            show_count(*here),
+            show_count(*there),
+            cost.client_placed_ns,
+            cost.server_plain_ns,
+            cost.server_placed_ns,
+        );
+    }
     let texts = &placement.text_fragments;
     let _ = writeln!(
         out,
@@ -209,9 +230,20 @@ pub fn placement_json(placement: &PlacementReport) -> Value {
             })
         })
         .collect();
-    json!({
+    let sorting = placement.sorting.map(|choice| {
+        json!({
+            "placed": placed(choice.placement),
+            "partitions_client": choice.fragments[0], "partitions_server": choice.fragments[1],
+            "client_ns": choice.cost.client_placed_ns, "server_ns": choice.cost.server_plain_ns,
+        })
+    });
+    let mut all = json!({
         "fragments": placement.text_fragments.fragments, "fragments_raw": placement.text_fragments.sent,
         "fragments_handed_back": placement.text_fragments.handed_back,
         "columns": columns, "changes": changes,
-    })
+    });
+    if let (Some(sorting), Some(all)) = (sorting, all.as_object_mut()) {
+        all.insert("sorting".to_owned(), sorting);
+    }
+    all
 }

@@ -168,16 +168,79 @@ fn rejects_of_shares_have_their_lines_and_one_limit() {
     });
 }
 
-/// Nothing was said of keys where shares are published: what was asked for would have been passed over.
 #[test]
-fn what_happens_to_keys_is_not_chosen_by_a_share() {
+fn keys_give_way_between_shares_and_to_those_of_the_table() {
+    with_each_target(|sandbox, into| {
+        // Each key three times, the greatest n last; ids below 100 are in the table.
+        let line = |i: u64| format!("{},note {i},{i}\n", i * 7 % 200);
+        sandbox.write("t.csv", format!("id,note,n\n{}", (0..600).map(line).collect::<String>()));
+        sandbox.run(&["load", "t.csv", "--into", into, "--table", "other"]).ok();
+        let rules: [(&str, &[&str], [&str; 2]); 4] = [
+            ("i", &["--on-conflict", "ignore"], ["200,200,100", "0"]),
+            ("r", &["--on-conflict", "replace"], ["200,200,0", "0"]),
+            ("w", &["--on-conflict", "newest:n"], ["200,200,0", "200"]),
+            (
+                "d",
+                &["--on-conflict", "newest:n", "--delete-where", "note=note 599"],
+                ["199,199,0", "199"],
+            ),
+        ];
+        for (number, (table, rule, [wanted, newest])) in rules.into_iter().enumerate() {
+            let make = format!(
+                "CREATE TABLE {table} (id BIGINT NOT NULL, note VARCHAR, n INTEGER, PRIMARY KEY (id)); \
+                 INSERT INTO {table} SELECT value, 'old', -1 FROM generate_series(0, 99) AS s(value)"
+            );
+            sandbox.run(&["sql", "--store", "store", "-c", &make]).ok();
+            let id = format!("0000000000000000000000000000ab{number:02}");
+            let run = |worker: &str| {
+                let mut args = vec!["load", "t.csv", "--into", into, "--worker", worker];
+                args.extend(["--load-id", &id, "--table", table, "--split-min", "700"]);
+                args.extend(["--chunk-size", "900", "--fragments-per-partition", "2"]);
+                args.extend(["--report", "json"]);
+                sandbox.run(&[&args[..], rule].concat())
+            };
+            for worker in ["3/3", "1/3"] {
+                run(worker).ok();
+            }
+            // All shares say the same of keys.
+            let other = ["load", "t.csv", "--into", into, "--worker", "2/3", "--load-id", &id];
+            let other =
+                sandbox.run(&[&other[..], &["--table", table, "--split-min", "700"]].concat());
+            other.fails(1, &["--on-conflict differs"]);
+            let last: serde_json::Value = serde_json::from_str(&run("2/3").ok().out).unwrap();
+            let keys = &last["share"]["keys"];
+            let count = |name: &str| keys[name].as_u64().unwrap();
+            assert_eq!(
+                count("added") + count("replaced"),
+                last["share"]["load_rows"].as_u64().unwrap()
+            );
+            assert_eq!(
+                count("twice") + count("ignored"),
+                if table == "i" { 500 } else { 400 },
+                "{keys}"
+            );
+            let seen = format!(
+                "SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE note = 'old') FROM {table}"
+            );
+            assert_eq!(sandbox.query(&seen), [wanted], "{table}");
+            let greatest = format!("SELECT count(*) FROM {table} WHERE n >= 400");
+            if newest != "0" {
+                assert_eq!(sandbox.query(&greatest), [newest], "{table}");
+            }
+        }
+    });
+}
+
+/// Who read a record may be gone when it is known whose key comes twice.
+#[test]
+fn records_of_shares_are_no_rejects_for_their_keys() {
     let sandbox = Sandbox::new();
     sandbox.write("t.csv", "id,note,n\n0,a,1\n1,b,2\n");
     sandbox.run(&["load", "t.csv", "--into", "store", "--table", "other"]).ok();
     let make = "CREATE TABLE t (id BIGINT NOT NULL, note VARCHAR, n INTEGER, PRIMARY KEY (id))";
     sandbox.run(&["sql", "--store", "store", "-c", make]).ok();
-    let replace = ["--on-conflict", "replace"];
-    share(&sandbox, "t.csv", "store", "1/2", &replace).fails(1, &["not for shares"]);
+    let reject = ["--on-conflict", "reject"];
+    share(&sandbox, "t.csv", "store", "1/2", &reject).fails(1, &["not for a share", "ignore"]);
     for worker in ["1/2", "2/2"] {
         share(&sandbox, "t.csv", "store", worker, &[]).ok();
     }

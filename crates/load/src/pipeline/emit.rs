@@ -4,7 +4,7 @@ use coload_assemble::Assembly;
 use coload_threads::lock;
 use coload_transform::{DictionaryPolicy, Fragment, FragmentColumn, Placement, Symbols};
 use coload_types::Result;
-use coload_wire::Seal;
+use coload_wire::{RowsAre, Seal};
 
 use super::Pipeline;
 use crate::arrivals::Sealing;
@@ -66,9 +66,10 @@ impl<F: Format> Pipeline<'_, F> {
                 blocks,
                 page_rows,
                 account,
+                rows_are: RowsAre::AsRead,
             })?,
         };
-        self.workers.lock().tasks.delivered(works);
+        self.workers.lock().tasks.sealed(works);
         Ok(())
     }
 

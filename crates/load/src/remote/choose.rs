@@ -55,6 +55,16 @@ const SERVER_WEIGHT_QUERIES: f64 = 4.0;
 /// A new choice must be better by this factor: each change costs a new dictionary or symbols, and what columns are
 /// expected to cost is off by a tenth now and then.
 const CHANGE_GAIN: f64 = 0.85;
+/// Nanoseconds of a row and a column to put rows in the order of a key, until it is measured: it is gathered, and encoded once more.
+const SORT_COLUMN_NS: f64 = 16.0;
+/// Nanoseconds of a row to sort its key, until it is measured.
+const SORT_KEY_NS: f64 = 60.0;
+/// The server's work to put rows in order, in units of the client's: it reads them from its journal, and writes them once more.
+const SERVER_SORT_SHARE: f64 = 1.2;
+/// Nanoseconds of the server to see that a row stands in order.
+const SERVER_SORTED_NS: f64 = 8.0;
+/// Bytes of the number of a row that was sorted, where the server is told it.
+const ROW_NUMBER_BYTES: f64 = 3.0;
 /// A link that was never what was waited for is trusted to give so many times what it gave.
 const LINK_TRUST: f64 = 2.0;
 
@@ -141,7 +151,19 @@ pub struct Chooser {
     policy: &'static dyn Policy,
     threads: usize,
     started: Instant,
+    sorts: Sorts,
     measures: Mutex<Measures>,
+}
+
+/// Whether rows are to be put in order, by the client or the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sorts {
+    /// The table has no key, or it is not known here.
+    No,
+    /// They are.
+    Rows,
+    /// They are, and if the client sorts them the server is told which rows they were.
+    NumberedRows,
 }
 
 #[derive(Debug, Default)]
@@ -156,8 +178,15 @@ struct Measures {
     rows: RowCosts,
     texts: TextsSent,
     cores: CoreShare,
+    /// Of the columns, and of sorting behind them.
     placements: Arc<[Placement]>,
     placed: Vec<[u64; 2]>,
+    /// Whether the rows of a partition under way are sorted here.
+    sorted: HashMap<usize, Placement>,
+    /// Rows that were sorted here, and nanoseconds that it took.
+    sorting: (u64, u64),
+    /// Partitions that were sorted here, and those that the server sorts.
+    partitions: [u64; 2],
     changes: Vec<Change>,
     last: Option<(Capacity, Times)>,
 }
@@ -171,9 +200,64 @@ impl Measures {
 
 impl Chooser {
     /// A chooser for a load on `threads` threads; with a share, so many fragments go as text, whatever is measured.
-    pub fn new(policy: &'static dyn Policy, threads: usize, text_share: Option<f64>) -> Self {
+    pub fn new(
+        policy: &'static dyn Policy,
+        threads: usize,
+        text_share: Option<f64>,
+        sorts: Sorts,
+    ) -> Self {
         let measures = Measures { texts: TextsSent::new(text_share), ..Measures::default() };
-        Chooser { policy, threads, started: Instant::now(), measures: Mutex::new(measures) }
+        let (started, measures) = (Instant::now(), Mutex::new(measures));
+        Chooser { policy, threads, started, sorts, measures }
+    }
+
+    /// Whether the rows of a partition, of which a fragment was placed, are sorted here.
+    pub fn is_sorted_here(&self, partition: usize) -> bool {
+        lock(&self.measures).sorted.get(&partition) == Some(&Placement::Client)
+    }
+
+    /// Notes a partition that was sorted here, with its rows and what it took.
+    pub fn sorted(&self, partition: usize, rows: u64, cpu_ns: u64) {
+        let mut measures = lock(&self.measures);
+        measures.sorted.remove(&partition);
+        measures.sorting.0 += rows;
+        measures.sorting.1 += cpu_ns;
+    }
+
+    /// CPU nanoseconds that sorting took here.
+    pub fn sorting_ns(&self) -> u64 {
+        lock(&self.measures).sorting.1
+    }
+
+    /// Says once for a partition who sorts its rows. Text that the server parses is sorted there.
+    fn place_sorting(&self, measures: &mut Measures, partition: usize) -> Placement {
+        if self.sorts == Sorts::No {
+            return Placement::Server;
+        }
+        if let Some(known) = measures.sorted.get(&partition) {
+            return *known;
+        }
+        let chosen = match measures.placements.last() {
+            Some(chosen) if !measures.texts.is_wanted() => *chosen,
+            _ => Placement::Server,
+        };
+        measures.sorted.insert(partition, chosen);
+        measures.partitions[usize::from(chosen == Placement::Server)] += 1;
+        chosen
+    }
+
+    /// What sorting a row costs, as if it were a column.
+    fn sort_cost(&self, measures: &Measures, columns: usize) -> ColumnCost {
+        let sort_ns = match measures.sorting {
+            (rows @ 1.., ns) => ns as f64 / rows as f64,
+            _ => SORT_KEY_NS + SORT_COLUMN_NS * columns as f64,
+        };
+        ColumnCost {
+            client_placed_ns: sort_ns,
+            server_placed_ns: SERVER_SORTED_NS,
+            server_plain_ns: SERVER_SORTED_NS + sort_ns * SERVER_SORT_SHARE,
+            ..ColumnCost::default()
+        }
     }
 
     /// Placements of the next fragment of a partition.
@@ -194,18 +278,22 @@ impl Chooser {
         }
         if (0..width).any(|column| plan.read_of(column).is_none()) {
             // A column that is not read is a code for each piece: there is nothing to transform.
-            let placed =
-                measures.placements.iter().enumerate().map(|(c, p)| match plan.read_of(c) {
-                    Some(_) => *p,
-                    None => Placement::Client,
-                });
+            let placed = measures.placements.iter().enumerate();
+            let placed = placed.map(|(c, p)| match c >= width || plan.read_of(c).is_some() {
+                true => *p,
+                false => Placement::Client,
+            });
             measures.placements = placed.collect();
         }
+        self.place_sorting(measures, partition);
         measures.fragments += 1;
         for (counts, placement) in measures.placed.iter_mut().zip(measures.placements.iter()) {
             counts[usize::from(*placement == Placement::Server)] += 1;
         }
-        Arc::clone(&measures.placements)
+        match measures.placements.len() {
+            len if len == width => Arc::clone(&measures.placements),
+            _ => measures.placements[..width].into(),
+        }
     }
 
     /// The most bytes of text of the next fragment of a partition, if it is to go as text.
@@ -221,8 +309,14 @@ impl Chooser {
         let measures = &mut *measures;
         if self.policy.is_measured() {
             self.look(measures, partition, plan, rows, link, load);
+        } else if self.sorts != Sorts::No && measures.placements.is_empty() {
+            self.look(measures, partition, plan, rows, link, load);
+            measures.placements = self.policy.choose(&measures.unknown()).placements.into();
         }
-        measures.texts.next()
+        match self.place_sorting(measures, partition) {
+            Placement::Server => measures.texts.next(),
+            Placement::Client => None,
+        }
     }
 
     /// Notes a text that is sent.
@@ -253,7 +347,8 @@ impl Chooser {
         link: &LinkStats,
         load: &[u8],
     ) {
-        let width = plan.columns.len();
+        let columns = plan.columns.len();
+        let width = columns + usize::from(self.sorts != Sorts::No);
         if measures.partition != Some(partition) && !plan.costs.is_empty() {
             measures.partition = Some(partition);
             measures.measured.clone_from(&plan.costs);
@@ -266,6 +361,9 @@ impl Chooser {
             *cost = ColumnCost { server_placed_ns, server_plain_ns, ..*measured };
             cost.client_placed_ns += cost.placed_bytes * send_byte_ns;
             cost.client_plain_ns += cost.plain_bytes * send_byte_ns;
+        }
+        if self.sorts != Sorts::No {
+            measures.costs[columns] = self.sort_cost(measures, columns);
         }
         measures.rows = *rows;
         measures.cores.note(thread_run_and_wait_ns());
@@ -292,8 +390,16 @@ impl Chooser {
         measures.cores.look(link.cpu_ns);
         // What the first bytes cost says little: files are made, caches are cold.
         let settled = link.done_bytes >= DONE_BYTES_MEASURED;
+        let columns = measures.costs.len() - usize::from(self.sorts != Sorts::No);
+        if self.sorts == Sorts::NumberedRows {
+            let cost = &mut measures.costs[columns];
+            cost.placed_bytes = ROW_NUMBER_BYTES;
+            cost.client_placed_ns += ROW_NUMBER_BYTES * send_byte_ns(link);
+            cost.server_placed_ns += ROW_NUMBER_BYTES * RECEIVE_BYTE_NS;
+        }
         let measured = measures.measured.iter();
-        for (column, (cost, measured)) in measures.costs.iter_mut().zip(measured).enumerate() {
+        let costs = measures.costs[..columns].iter_mut();
+        for (column, (cost, measured)) in costs.zip(measured).enumerate() {
             let byte_ns = match server.placed_cost {
                 told if settled && told > 0.0 => f64::from(told),
                 _ => SERVER_BYTE_NS,
@@ -344,7 +450,8 @@ impl Chooser {
             return;
         }
         let Mix { placements, text_share, times } = best;
-        let on_client = placements.iter().filter(|p| **p == Placement::Client).count();
+        let of_columns = &placements[..columns];
+        let on_client = of_columns.iter().filter(|p| **p == Placement::Client).count();
         let (fragment, seconds) = (measures.fragments, self.started.elapsed().as_secs_f64());
         measures.changes.push(Change { fragment, seconds, on_client, text_share, times, capacity });
         measures.placements = placements.into();
@@ -356,7 +463,7 @@ impl Chooser {
         // What others use of the machine is not there for us. The loads' own work is part of what is
         // busy, so that half of it at least counts as free.
         let free = (1.0 - f64::from(server.cpu_busy)).max(0.5);
-        let columns = measures.costs.len() as f64;
+        let columns = (measures.costs.len() - usize::from(self.sorts != Sorts::No)) as f64;
         let given = link.done_bytes as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
         Capacity {
             client_cores: self.threads as f64 * measures.cores.share.unwrap_or(1.0),
@@ -381,18 +488,21 @@ impl Chooser {
     /// Estimates and choices of all columns, the changes, and what went as text.
     pub fn into_report(self, columns: &[Column]) -> PlacementReport {
         let measures = self.measures.into_inner().unwrap_or_else(|e| e.into_inner());
-        let choices = measures
-            .costs
-            .iter()
-            .zip(measures.placements.iter())
-            .zip(&measures.placed)
+        let choices = measures.costs.iter().zip(measures.placements.iter()).zip(&measures.placed);
+        let mut choices: Vec<ColumnChoice> = choices
             .map(|((cost, placement), fragments)| ColumnChoice {
                 cost: *cost,
                 placement: *placement,
                 fragments: *fragments,
             })
             .collect();
+        let sorting = match self.sorts {
+            Sorts::No => None,
+            Sorts::Rows | Sorts::NumberedRows => choices.pop(),
+        };
+        let fragments = measures.partitions;
         PlacementReport {
+            sorting: sorting.map(|choice| ColumnChoice { fragments, ..choice }),
             columns: columns.to_vec(),
             choices,
             changes: measures.changes,
@@ -403,6 +513,8 @@ impl Chooser {
 
 #[cfg(test)]
 mod tests {
+    use coload_transform::Adaptive;
+
     use super::*;
 
     #[test]
@@ -426,6 +538,51 @@ mod tests {
         silent.note(None);
         silent.look(10);
         assert_eq!(silent.share, None);
+    }
+
+    #[test]
+    fn rows_are_sorted_by_whom_the_load_is_shortest_with() {
+        let chooser = Chooser::new(&Adaptive, 2, None, Sorts::Rows);
+        let mut measures = Measures::default();
+        let column = ColumnCost {
+            client_placed_ns: 20.0,
+            client_plain_ns: 5.0,
+            server_placed_ns: 3.0,
+            server_plain_ns: 30.0,
+            placed_bytes: 4.0,
+            plain_bytes: 8.0,
+        };
+        let place = |measures: &Measures, client_cores: f64, server_cores: f64| {
+            let costs = [column, column, chooser.sort_cost(measures, 2)];
+            let (client_base_ns, link_rate, server_weight) = (20.0, f64::INFINITY, SERVER_WEIGHT);
+            let capacity =
+                Capacity { client_cores, client_base_ns, link_rate, server_cores, server_weight };
+            coload_transform::place_adaptively(&costs, &capacity)[2]
+        };
+        assert_eq!(place(&measures, 2.0, 0.2), Placement::Client);
+        assert_eq!(place(&measures, 0.2, 2.0), Placement::Server);
+        // The server shares what the client found to take long.
+        measures.sorting = (1_000, 9_000_000);
+        assert_eq!(place(&measures, 1.0, 4.0), Placement::Server);
+        assert_eq!(place(&measures, 4.0, 1.0), Placement::Client);
+    }
+
+    #[test]
+    fn a_partition_is_sorted_by_who_was_chosen_with_its_first_fragment() {
+        let chooser = Chooser::new(&Adaptive, 2, None, Sorts::NumberedRows);
+        let mut measures = Measures::default();
+        let placed = |measures: &mut Measures, partition, placement: Placement| {
+            measures.placements = [Placement::Client, placement].into();
+            chooser.place_sorting(measures, partition)
+        };
+        assert_eq!(placed(&mut measures, 0, Placement::Client), Placement::Client);
+        assert_eq!(placed(&mut measures, 0, Placement::Server), Placement::Client);
+        assert_eq!(placed(&mut measures, 1, Placement::Server), Placement::Server);
+        assert_eq!(placed(&mut measures, 1, Placement::Client), Placement::Server);
+        // What goes as text is parsed there.
+        measures.texts = TextsSent::new(Some(0.5));
+        assert_eq!(placed(&mut measures, 2, Placement::Client), Placement::Server);
+        assert_eq!(measures.partitions, [1, 2]);
     }
 
     #[test]

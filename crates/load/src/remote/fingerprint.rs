@@ -74,6 +74,7 @@ pub fn describe_as(
         table: request.table.clone(),
         mode: request.mode,
         on_conflict: request.on_conflict,
+        delete_where: request.delete_where.clone(),
         schema: request.schema.clone(),
         rows: RowSource {
             program: request.program.as_ref().map(|program| program.sql().clone()),

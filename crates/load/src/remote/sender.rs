@@ -1,10 +1,10 @@
-//! What the pipeline makes goes to the server.
+//! What the pipeline makes goes to the server; of a partition whose rows are sorted here ([`super::sorting`]) all of it when it is sealed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{
     Arc, Condvar, Mutex, PoisonError,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
 use coload_link::{Client, Message};
@@ -13,12 +13,13 @@ use coload_threads::lock;
 use coload_transform::{FinalPage, PartitionColumn, Placement};
 use coload_types::{Error, Result};
 use coload_wire::{
-    BLOCK, Block, BlockContent, Parsed, PartitionAccount, SEAL, Seal, TEXT_FRAGMENT,
+    BLOCK, Block, BlockContent, Parsed, PartitionAccount, RowsAre, SEAL, Seal, TEXT_FRAGMENT,
     TEXT_HEAD_BYTES, put_text_head,
 };
 
 use super::choose::Chooser;
 use super::session::{WORK_TIMEOUT, not_in_time};
+use super::sorting::{Held, SortRows};
 use crate::partition::PartitionPlan;
 use crate::target::{Ahead, AheadColumn, Answers, RowCosts, Sharing, Target, TextFragment, Works};
 
@@ -43,6 +44,12 @@ pub struct Sender<'a> {
     /// Partitions that the server has from an earlier attempt.
     known: &'a [PartitionAccount],
     answers: Answers,
+    /// Whether a fragment went as text.
+    sent_text: AtomicBool,
+    /// How rows are sorted here, if they may be, and the partitions that are to be.
+    sort_rows: Option<SortRows>,
+    held: Mutex<BTreeMap<usize, Held>>,
+    one_sort: Mutex<()>,
 }
 
 /// What the server has told.
@@ -87,12 +94,40 @@ impl<'a> Sender<'a> {
             rows: AtomicU64::new(0),
             known: &[],
             answers,
+            sent_text: AtomicBool::new(false),
+            sort_rows: None,
+            held: Mutex::default(),
+            one_sort: Mutex::default(),
         }
     }
 
     /// The sender after the first partitions, of which these are the accounts.
     pub fn after(self, known: &'a [PartitionAccount]) -> Self {
         Sender { known, ..self }
+    }
+
+    /// The sender that sorts the rows of partitions, where the policy says so.
+    pub fn sorting(self, sort_rows: Option<SortRows>) -> Self {
+        Sender { sort_rows, ..self }
+    }
+
+    /// How the rows of a partition are sorted here, if they are.
+    fn sorts(&self, partition: usize) -> Option<&SortRows> {
+        self.sort_rows.as_ref().filter(|_| self.chooser.is_sorted_here(partition))
+    }
+
+    /// Sorts a partition and sends it; how many blocks it has.
+    fn send_sorted(&self, sort_rows: &SortRows, held: Held, seal: &Seal) -> Result<u64> {
+        let (partition, mut blocks) = (seal.partition as usize, 0);
+        // Each takes memory for some columns, and all threads.
+        let one = lock(&self.one_sort);
+        let sorted = sort_rows.sort(held, &seal.page_rows, |column, content| {
+            blocks += 1;
+            self.send(partition, column, content)
+        })?;
+        drop(one);
+        self.chooser.sorted(partition, seal.account.rows(), sorted.cpu_ns);
+        Ok(blocks)
     }
 
     /// Whether the partitions so far may stay when columns become wider: then a leg ends before the first partition
@@ -157,6 +192,11 @@ impl<'a> Sender<'a> {
         self.answers.push(parsed);
     }
 
+    /// Whether some fragment went as text.
+    pub fn sent_text(&self) -> bool {
+        self.sent_text.load(Ordering::Relaxed)
+    }
+
     /// Whether the first `partitions` are durable.
     pub fn has_all(&self, partitions: usize) -> bool {
         let durable = lock(&self.durable);
@@ -192,6 +232,7 @@ impl Sharing for Sender<'_> {
 
     fn send_text(&self, text: TextFragment) -> Result<()> {
         let TextFragment { partition, fragment, rows, mut message } = text;
+        self.sent_text.store(true, Ordering::Relaxed);
         let partition = self.numbers.start + partition as u32;
         put_text_head(&mut message[..TEXT_HEAD_BYTES], [partition, fragment, rows]);
         self.chooser.sent_text((partition, fragment), rows, message.len());
@@ -217,6 +258,12 @@ impl Target for Sender<'_> {
     }
 
     fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
+        if self.sorts(ahead.partition).is_some() {
+            if !self.has(ahead.partition as u32) {
+                lock(&self.held).entry(ahead.partition).or_default().take_ahead(ahead)?;
+            }
+            return Ok(Works::new());
+        }
         let Ahead { partition, fragment, columns } = ahead;
         for column in columns {
             let (column, content) = match column {
@@ -244,6 +291,13 @@ impl Target for Sender<'_> {
         fragments: &[u32],
         compressed: PartitionColumn,
     ) -> Result<()> {
+        if self.sorts(partition).is_some() {
+            if !self.has(partition as u32) {
+                let mut held = lock(&self.held);
+                held.entry(partition).or_default().take_column(column, fragments, compressed);
+            }
+            return Ok(());
+        }
         let PartitionColumn { dictionary, symbols, pages } = compressed;
         let dictionary = dictionary.map(|d| encode_dictionary(&d)).transpose()?;
         let pages = fragments.iter().copied().zip(pages).collect();
@@ -256,8 +310,16 @@ impl Target for Sender<'_> {
         self.sealed.fetch_max(seal.partition + 1, Ordering::AcqRel);
         if !self.has(seal.partition) {
             self.wait_for_few(seal.partition)?;
+            let held = lock(&self.held).remove(&(seal.partition as usize));
+            let (blocks, rows_are) = match (self.sorts(seal.partition as usize), held) {
+                (Some(sort_rows), Some(held)) => {
+                    (self.send_sorted(sort_rows, held, &seal)?, RowsAre::Sorted)
+                }
+                _ => (seal.blocks, seal.rows_are),
+            };
             let partition = self.numbers.start + seal.partition;
-            self.client.push(Message::new(SEAL, Seal { partition, ..seal }.encode()))?;
+            let seal = Seal { partition, blocks, rows_are, ..seal };
+            self.client.push(Message::new(SEAL, seal.encode()))?;
         }
         self.rows.fetch_add(rows, Ordering::AcqRel);
         Ok(Works::new())

@@ -6,21 +6,24 @@ use std::time::{Duration, Instant};
 use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
-use coload_threads::{StepClock, epoch_us};
+use coload_threads::{Step, StepClock, epoch_us};
 use coload_transform::{MEMORY_MIN, Policy};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
-    ABORT, Again, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS, PARSED,
-    PARTITIONS_MAX, Parsed, PartitionAccount, REREAD_FROM, SEALED, TABLE, WELCOME, Welcome,
-    read_statuses,
+    ABORT, Again, CONFLICTS, Conflicts, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join,
+    LIST, LOADS, PARSED, PARTITIONS_MAX, Parsed, PartitionAccount, REREAD_FROM, SEALED, SETTLE,
+    TABLE, WELCOME, Welcome, read_statuses,
 };
 
-use super::choose::Chooser;
+use super::choose::{Chooser, Sorts};
+use super::conflicts::{ChunksAre, tell};
 use super::going::Going;
 use super::sender::Sender;
+use super::sorting::SortRows;
 use super::whole_inputs::{self, send_whole};
 use super::{LoadList, RemoteOptions, RemoteWork};
+use crate::file_report::FileCounts;
 use crate::hooks::Hooks;
 use crate::legs::{run_once, way_of};
 use crate::load::Load;
@@ -168,9 +171,16 @@ fn go_on(
     let known = leading(welcome, 0);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
     totals.partitions = totals.partitions.max(welcome.parts.len());
-    let chooser = Chooser::new(policy, load.resources.threads, remote.text_share);
+    let sort_rows = SortRows::of(load);
+    let sorts = match &sort_rows {
+        None => Sorts::No,
+        Some(sort_rows) if sort_rows.tells_rows() => Sorts::NumberedRows,
+        Some(_) => Sorts::Rows,
+    };
+    let chooser = Chooser::new(policy, load.resources.threads, remote.text_share, sorts);
     let numbers = 0..PARTITIONS_MAX;
-    let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider()).after(&known);
+    let sender = Sender::new(client, &chooser, numbers, durable, going.takes_wider());
+    let sender = sender.after(&known).sorting(sort_rows);
     let (loaded, clock) = match send(load, client, &sender, going.pass, totals) {
         Err(Stop::Widen(widening)) if going.takes_wider() => {
             let Some(done) = going.widen(client, &sender, widening)? else { return Ok(None) };
@@ -179,22 +189,41 @@ fn go_on(
         }
         sent => sent?,
     };
-    let Loaded { partitions, mut account, .. } = loaded;
+    let Loaded { partitions, account, .. } = loaded;
     if welcome.reread_partitions > 0 {
         send_reread(going, (remote, policy), client, welcome, account.is_clean(), totals)?;
     }
-    let output = account.take_output();
-    let (files, rejects) = account.into_files();
+    let sum = |of: fn(&FileCounts) -> u64| account.files().iter().map(of).sum::<u64>();
     let finish = Finish {
         partitions: partitions as u32,
-        records: files.records(),
-        rows: files.rows(),
-        bytes: files.bytes(),
+        records: sum(FileCounts::records),
+        rows: sum(|file| file.rows),
+        bytes: sum(|file| file.bytes),
         started_us,
     };
     client.push(Message::new(FINISH, finish.encode()))?;
-    let done = wait_for(client, &[DONE], WORK_TIMEOUT, &load.hooks.cancel)?;
-    let done = Done::decode(&done.bytes)?;
+    let chunks = match known.is_empty() && !sender.sent_text() {
+        true => ChunksAre::Counted,
+        false => ChunksAre::Unknown,
+    };
+    let mut told = None;
+    let done = loop {
+        let answer = wait_for(client, &[DONE, CONFLICTS], WORK_TIMEOUT, &load.hooks.cancel)?;
+        if answer.kind == DONE {
+            break Done::decode(&answer.bytes)?;
+        }
+        let conflicts = Conflicts::decode(&answer.bytes, finish.rows)?;
+        told = match conflicts.count() {
+            // Others changed the table, and now all rows fit.
+            0 => None,
+            _ => Some(tell(load, remote, &conflicts, (&account, chunks))?),
+        };
+        going.check_inputs(remote)?;
+        client.push(Message::new(SETTLE, Vec::new()))?;
+    };
+    let mut account = told.unwrap_or(account);
+    let output = account.take_output();
+    let (files, rejects) = account.into_files();
     let version = done.version;
     let mut report = report(load.request, &done);
     if let Some(output) = output {
@@ -204,6 +233,7 @@ fn go_on(
     report.rejects = rejects;
     report.partitions = partitions;
     report.network.get_or_insert_default().partitions_known = known.len();
+    clock.add(Step::Sort, chooser.sorting_ns());
     report.set_steps(&clock);
     report.placement = Some(chooser.into_report(load.request.schema.columns()));
     Ok(Some(report))
@@ -225,7 +255,7 @@ fn send_reread(
     let numbers = REREAD_FROM..REREAD_FROM.saturating_add(welcome.reread_partitions);
     let known = leading(welcome, REREAD_FROM);
     let durable = welcome.parts.iter().map(|(n, _)| *n);
-    let chooser = Chooser::new(policy, load.resources.threads, None);
+    let chooser = Chooser::new(policy, load.resources.threads, None, Sorts::No);
     let sender = Sender::new(client, &chooser, numbers, durable, false).after(&known);
     send(load, client, &sender, 0, totals)?;
     Ok(going.check_inputs(remote)?)

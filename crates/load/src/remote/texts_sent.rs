@@ -70,6 +70,11 @@ impl TextsSent {
         if self.forced || self.possible() { self.share } else { 0.0 }
     }
 
+    /// Whether some fragment is to go as text.
+    pub fn is_wanted(&self) -> bool {
+        self.share() > 0.0 || self.probe_next
+    }
+
     /// Sets the share of fragments that go as text, from 0 to 1, unless the user has set one.
     pub fn set_share(&mut self, share: f64) {
         if !self.forced {

@@ -10,6 +10,9 @@ pub struct PlacementReport {
     pub columns: Vec<Column>,
     /// What was estimated and chosen for each; nothing where the server does it all.
     pub choices: Vec<ColumnChoice>,
+    /// The same of putting rows in the order of the table's key, with partitions in place of fragments; nothing where the table has
+    /// none.
+    pub sorting: Option<ColumnChoice>,
     /// Changes of the placements while the load ran, in their order.
     pub changes: Vec<Change>,
     /// What went as text.

@@ -179,7 +179,7 @@ impl Load {
                 for lane in [Lane::Merge, Lane::Any].repeat(self.input.left) {
                     self.schedule.add(Before::Finish, Nothing::Left(lane));
                 }
-                self.schedule.done(Before::End, Lane::Any);
+                self.schedule.told_sealed();
             }
             Task::End => {
                 self.ends += 1;

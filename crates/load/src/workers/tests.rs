@@ -61,7 +61,7 @@ impl Chunks {
             Task::Job(Nothing(partition)) => schedule.done_of(*partition),
             Task::Seal(partition) => {
                 self.sealed.push(*partition);
-                schedule.done(Before::End, Lane::Any);
+                schedule.told_sealed();
             }
             Task::End => schedule.done(Before::Finish, Lane::Any),
             Task::ChunkAgain(_) | Task::TakeChunk => unreachable!("chunks are right, and known"),

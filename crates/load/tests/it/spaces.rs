@@ -405,3 +405,23 @@ fn who_dies_or_finds_a_run_damaged_leaves_nothing() {
         }
     }
 }
+
+/// Symptom: a shuffled load without flags of sorting, of three segments' worth of rows, became 245 segments of 16,000 rows, which were merged again
+/// at once. Cause: the size of a segment was taken to be no bytes where no sort buffer has one, so that runs were cut at each mark.
+#[test]
+fn runs_become_as_many_segments_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create_or_open(folder.path().join("store")).unwrap();
+    let given: Vec<Given> =
+        (0..40_000_i64).map(|i| (format!("{:06}", i * 7919 % 40_000), Some(3), i % 400)).collect();
+    let mut options = options_of(folder.path(), &given, &How::new(KeyKind::Primary, vec![0]));
+    options.resources.chunk_bytes = 16 << 10;
+    options.resources.memory = 600_000;
+    let sorted = load(&store, &options).unwrap();
+    options.request.schema = options.request.schema.clone().with_key(None).unwrap();
+    options.request.table = "plain".into();
+    let plain = load(&store, &options).unwrap();
+    let segments = |report: &LoadReport| report.published.as_ref().unwrap().segments;
+    assert!(segments(&plain) > 1, "{}", segments(&plain));
+    assert_eq!(segments(&sorted), segments(&plain));
+}

@@ -5,7 +5,8 @@ use std::time::{Instant, SystemTime};
 
 use coload_link::Message;
 use coload_store::{
-    KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict, merge_small_within,
+    KeyCounts, LoadId, LoadJournal, LoadKind, LoadMode, LoadRecord, OnConflict, PublishedAs,
+    Settled, merge_small_within,
 };
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
@@ -13,96 +14,13 @@ use coload_wire::{DONE, Done, Finish, LoadDescription};
 
 use super::identity::key_of;
 use super::{EXPIRE_INTERVAL, Inner, shares};
-use crate::active::Active;
+use crate::active::{Active, panicked};
+use crate::duty::Duty;
 use crate::options::Keep;
+use crate::pending::Pending;
 use crate::whole_inputs::WholeInputs;
 
 impl Inner {
-    /// Publishes a load whose partitions are all there.
-    pub fn finish(&self, load: &Arc<Active>, finish: &Finish) -> Result<Message> {
-        load.publishing.store(true, Ordering::Release);
-        let done = self.publish(load, finish);
-        load.publishing.store(false, Ordering::Release);
-        let done = done?;
-        lock(&self.active).remove(&load.id);
-        Ok(Message::new(DONE, done.encode()))
-    }
-
-    fn publish(&self, load: &Active, finish: &Finish) -> Result<Done> {
-        let id = load.publish_id;
-        let (segments, rejects) = load.segments(finish, &self.pool)?;
-        let bytes_stored = segments.iter().map(|s| s.bytes).sum();
-        let mut done = Done {
-            id: id.as_u128(),
-            rows: finish.rows,
-            rejects,
-            bytes_stored,
-            segments: segments.len() as u64,
-            ..Done::default()
-        };
-        let target = load.target();
-        if load.description.share.is_some() {
-            return self.finish_share(load, finish, (segments, rejects));
-        }
-        let mut journal = lock(&load.journal);
-        let Some(of_load) = journal.take() else {
-            return Err(Error::Refused(format!("load {} is over", load.id)));
-        };
-        if self.options.keep == Keep::All {
-            let mut record = LoadRecord::new(id, kind(target.mode));
-            record.key = load.published_as();
-            record.started_us = finish.started_us;
-            record.finished_us = coload_threads::epoch_us();
-            record.set_inputs(load.description.inputs.names().iter());
-            (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
-            let how = (&target, load.description.on_conflict);
-            match of_load.publish(how, &segments, &record) {
-                Ok(shown) => {
-                    done.version = shown.version;
-                    let says = how.1 != OnConflict::Error;
-                    done.keys = shown.keys.filter(|_| says);
-                    done.rows = done.keys.map_or(finish.rows, KeyCounts::kept);
-                }
-                Err(error) => {
-                    *journal = Some(of_load);
-                    return Err(error);
-                }
-            }
-        }
-        // Published, whatever becomes of the rest; what stays is removed when the server starts.
-        let _ = of_load.remove();
-        drop(journal);
-        if self.options.keep == Keep::All {
-            let memory = self.options.load_memory;
-            done.note = match merge_small_within(&self.store, &target.name, memory) {
-                Ok(merge) if merge.merges == 0 => String::new(),
-                Ok(merge) => format!(
-                    "{} small segments became {}",
-                    merge.segments_before, merge.segments_after
-                ),
-                Err(error) => format!("small segments could not be merged: {error}"),
-            };
-        }
-        done.cpu_ns = process_cpu_ns() - load.cpu_started_ns;
-        done.peak_memory = peak_memory_bytes();
-        Ok(done)
-    }
-
-    /// The load of a connection ended without being published: it waits for the next attempt.
-    pub fn leave(&self, load: &Arc<Active>, attempt: u64) {
-        if load.left(attempt) {
-            // Closes the journal, so that another process may go on with it.
-            let mut active = lock(&self.active);
-            if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
-                if active.get(&load.id).is_some_and(|active| Arc::ptr_eq(active, load)) {
-                    active.remove(&load.id);
-                }
-                // Jobs may still hold the load; the journal's lock must not wait for them.
-                drop(lock(&load.journal).take());
-            }
-        }
-    }
-
     /// A connection of a load of whole inputs ended.
     pub fn leave_whole(&self, load: &Arc<WholeInputs>) {
         load.leave();
@@ -111,6 +29,147 @@ impl Inner {
             whole.remove(&load.id);
         }
         if !load.is_finished() {
+            drop(lock(&load.journal).take());
+        }
+    }
+
+    /// Publishes a load whose partitions are all there; or tells its client which of its records are rejects, as their keys are there.
+    pub fn finish(&self, load: &Arc<Active>, finish: &Finish) -> Result<Message> {
+        self.publishing(load, || self.publish(load, finish))
+    }
+
+    /// Publishes a load whose client has set aside the records that it was told.
+    pub fn settle(&self, load: &Arc<Active>, attempt: u64) -> Result<Message> {
+        let pending = load.take_pending(attempt)?;
+        self.publishing(load, || self.show(load, pending))
+    }
+
+    /// Does what may publish a load, which nobody goes on with meanwhile; forgets the load if it was.
+    pub(super) fn publishing(
+        &self,
+        load: &Arc<Active>,
+        publish: impl FnOnce() -> Result<Message> + Send,
+    ) -> Result<Message> {
+        load.publishing.store(true, Ordering::Release);
+        // Rows are sorted behind queries, too; threads that are begun there inherit it.
+        let answer = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                Duty::new(&self.options).begin();
+                publish()
+            });
+            thread.join().unwrap_or_else(|_| Err(panicked()))
+        });
+        load.publishing.store(false, Ordering::Release);
+        match &answer {
+            Ok(answer) if answer.kind == DONE => drop(lock(&self.active).remove(&load.id)),
+            // Its client may have gone meanwhile.
+            _ => self.give_free(load),
+        }
+        answer
+    }
+
+    fn publish(&self, load: &Active, finish: &Finish) -> Result<Message> {
+        let id = load.publish_id;
+        let (segments, rejects) = load.segments(finish, &self.pool)?;
+        let mut done = Done { id: id.as_u128(), rows: finish.rows, rejects, ..Done::default() };
+        let target = load.target();
+        if load.description.share.is_some() {
+            let done = self.finish_share(load, finish, (segments, rejects))?;
+            return Ok(Message::new(DONE, done.encode()));
+        }
+        if self.options.keep == Keep::Nothing {
+            drop(lock(&load.journal).take().map(LoadJournal::remove));
+            self.set_costs(load, &mut done);
+            return Ok(Message::new(DONE, done.encode()));
+        }
+        let mut record = LoadRecord::new(id, kind(target.mode));
+        record.key = load.published_as();
+        record.started_us = finish.started_us;
+        record.finished_us = coload_threads::epoch_us();
+        record.set_inputs(load.description.inputs.names().iter());
+        (record.rows, record.rejects, record.bytes) = (finish.rows, rejects, finish.bytes);
+        let how = PublishedAs {
+            target: &target,
+            on_conflict: load.description.on_conflict,
+            delete_where: load.description.delete_where(&target.schema)?,
+            sort_with: self.options.sort_with(),
+        };
+        // Nobody waits for the lock while rows are sorted.
+        let of_load = lock(&load.journal).take().ok_or_else(|| over(load))?;
+        let one = target.schema.key().map(|_| lock(&self.one_sort));
+        let ready = of_load.ready(&how, segments, record);
+        drop(one);
+        *lock(&load.journal) = Some(of_load);
+        let ready = ready?;
+        done.bytes_stored = ready.segments().iter().map(|s| s.bytes).sum();
+        done.segments = ready.segments().len() as u64;
+        let pending = Pending { ready, sent: rejects, done };
+        let (pending, rows) = pending.look()?;
+        match rows.is_empty() {
+            true => self.show(load, pending),
+            false => Ok(load.wait_for_client(pending, &rows)),
+        }
+    }
+
+    /// Makes a load visible, if its rejects are those that its client was told.
+    fn show(&self, load: &Active, pending: Pending) -> Result<Message> {
+        let Pending { ready, sent, mut done } = pending;
+        let mut journal = lock(&load.journal);
+        // Whoever drops the load takes it.
+        let of_load = journal.take().ok_or_else(|| over(load))?;
+        let shown = match ready.publish_settled(None) {
+            Ok(Settled::Shown(shown)) => shown,
+            Ok(Settled::Moved(ready, _)) => {
+                *journal = Some(of_load);
+                drop(journal);
+                let (pending, rows) = Pending { ready: *ready, sent, done }.look()?;
+                return Ok(load.wait_for_client(pending, &rows));
+            }
+            Err(error) => {
+                *journal = Some(of_load);
+                return Err(error);
+            }
+        };
+        done.version = shown.version;
+        let says = load.description.on_conflict != OnConflict::Error;
+        done.keys = shown.keys.filter(|_| says);
+        done.rows = done.keys.map_or(done.rows, KeyCounts::kept);
+        // Published, whatever becomes of the rest; what stays is removed when the server starts.
+        let _ = of_load.remove();
+        drop(journal);
+        let memory = self.options.load_memory;
+        done.note = match merge_small_within(&self.store, &load.description.table, memory) {
+            Ok(merge) if merge.merges == 0 => String::new(),
+            Ok(merge) => {
+                format!("{} small segments became {}", merge.segments_before, merge.segments_after)
+            }
+            Err(error) => format!("small segments could not be merged: {error}"),
+        };
+        self.set_costs(load, &mut done);
+        Ok(Message::new(DONE, done.encode()))
+    }
+
+    fn set_costs(&self, load: &Active, done: &mut Done) {
+        done.cpu_ns = process_cpu_ns() - load.cpu_started_ns;
+        done.peak_memory = peak_memory_bytes();
+    }
+
+    /// The load of a connection ended without being published: it waits for the next attempt.
+    pub fn leave(&self, load: &Arc<Active>, attempt: u64) {
+        if load.left(attempt) {
+            self.give_free(load);
+        }
+    }
+
+    /// Closes the journal of a load without a client, so that another process may go on with it.
+    pub(super) fn give_free(&self, load: &Arc<Active>) {
+        let mut active = lock(&self.active);
+        if !load.has_client() && !load.publishing.load(Ordering::Acquire) {
+            if active.get(&load.id).is_some_and(|active| Arc::ptr_eq(active, load)) {
+                active.remove(&load.id);
+            }
+            drop(lock(&load.pending).take());
+            // Jobs may still hold the load; the journal's lock must not wait for them.
             drop(lock(&load.journal).take());
         }
     }
@@ -148,6 +207,7 @@ impl Inner {
             return self.store.open_journal(id)?.ok_or_else(unknown)?.remove();
         };
         let journal = lock(&load.journal).take();
+        drop(lock(&load.pending).take());
         drop(active);
         load.fail(load.attempt.load(Ordering::Acquire), &ended);
         journal.ok_or_else(unknown)?.remove()
@@ -185,6 +245,10 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+fn over(load: &Active) -> Error {
+    Error::Refused(format!("load {} is over", load.id))
 }
 
 fn kind(mode: LoadMode) -> LoadKind {

@@ -113,6 +113,9 @@ impl Inner {
 
     /// Goes on with wider types; or says that the table holds the load of these.
     pub fn widen(&self, load: &Active, attempt: u64, widen: Widen) -> Result<Message> {
+        // Columns come without the key and the rules of the table, which stay.
+        let schema = widen.schema.with_rules_of(&load.description.schema)?;
+        let widen = Widen { schema, ..widen };
         match self.id_of(&load.description.with_types(&widen.schema))? {
             Identity::Published(done) => Ok(done),
             Identity::New(id) => {

@@ -146,7 +146,9 @@ impl Inner {
     fn publish_shares(&self, description: &LoadDescription, share: &Share) -> Result<SharesAre> {
         let limit = description.max_rejects;
         let check = |total| limit.check_shares(share.of, total);
-        self.store.publish_shares(share.of, &description.table, check)
+        let _one = description.schema.key().map(|_| lock(&self.one_sort));
+        let sort_with = self.options.sort_with();
+        self.store.publish_shares(share.of, &description.table, sort_with, check)
     }
 
     /// The version that shows the shares, and what was merged after it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coload_ddl::{parse_columns, parse_create_table};
+use coload_ddl::{Key, KeyKind, parse_columns, parse_create_table};
 use coload_link::{Client, ClientOptions, Message, WIRE_VERSION, WireCompression};
 use coload_page::{Page, PageDetail, encode_codes_u32, encode_int};
 use coload_receive::ReceiveOptions;
@@ -13,8 +13,8 @@ use coload_types::{Dictionary, Error, Strings, Value, Values};
 use coload_wire::{
     Again, BLOCK, Block, BlockContent, CHUNK, ColumnsAre, DONE, FINISH, Finish, HELLO, InputPrint,
     InputShare, JOIN, Join, LoadDescription, PARSED, Parsed, PartitionAccount, RANGE, REREAD_FROM,
-    Ranges, RejectLimit, RowSource, SEAL, SEALED, Seal, ServerLoad, TEXT_FRAGMENT, TEXT_HEAD_BYTES,
-    TextIs, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_text_head,
+    Ranges, RejectLimit, RowSource, RowsAre, SEAL, SEALED, SETTLE, Seal, ServerLoad, TEXT_FRAGMENT,
+    TEXT_HEAD_BYTES, TextIs, WELCOME, WIDEN, WIDENED, Welcome, Widen, Work, put_text_head,
 };
 
 use crate::setup::{Server, load_remote, options, records, rows};
@@ -27,6 +27,7 @@ fn description(salt: u128) -> LoadDescription {
         table: "t".into(),
         mode: LoadMode::Append,
         on_conflict: OnConflict::Error,
+        delete_where: None,
         schema: parse_columns("a BIGINT NOT NULL, b DATE").unwrap(),
         columns_are: ColumnsAre::Given,
         inputs: [InputPrint { name: "x".into(), bytes: 9, modified_us: 0, ends: 0 }]
@@ -123,7 +124,8 @@ fn seal(rows: u32, blocks: u64) -> Vec<u8> {
 fn seal_of(partition: u32, rows: u32, blocks: u64) -> Vec<u8> {
     let part = InputShare { file: 0, rows: u64::from(rows), end: 9, ..InputShare::default() };
     let account = PartitionAccount { files: vec![part], ..PartitionAccount::default() };
-    Seal { partition, blocks, page_rows: vec![rows], account }.encode()
+    let rows_are = RowsAre::AsRead;
+    Seal { partition, blocks, page_rows: vec![rows], account, rows_are }.encode()
 }
 
 fn finish(rows: u64) -> Vec<u8> {
@@ -543,4 +545,90 @@ fn texts_that_were_not_asked_for_lack_or_are_of_other_rows_are_refused() {
         assert!(error.contains(word), "{error}");
     }
     assert!(server.store.snapshot().unwrap().table("t").is_none());
+}
+
+/// A load into a table with a key, of one partition with two columns.
+fn keyed_description(salt: u128, kind: KeyKind) -> LoadDescription {
+    let key = Key::new(kind, vec![0]).unwrap();
+    let schema = description(salt).schema.with_key(Some(key)).unwrap();
+    LoadDescription { schema, ..description(salt) }
+}
+
+/// Says a partition of one fragment with these keys, with numbers of its rows if there are some, and its order.
+fn say_sorted(liar: &Liar, keys: &[i64], numbers: Option<&[i64]>, rows_are: RowsAre) {
+    liar.pages(0, None, vec![(0, encode_int(keys, None))]);
+    liar.pages(1, None, vec![(0, encode_int(&vec![7; keys.len()], None))]);
+    if let Some(numbers) = numbers {
+        liar.pages(2, None, vec![(0, encode_int(numbers, None))]);
+    }
+    let rows = keys.len() as u32;
+    let part = InputShare { file: 0, rows: u64::from(rows), end: 9, ..InputShare::default() };
+    let account = PartitionAccount { files: vec![part], ..PartitionAccount::default() };
+    let blocks = 2 + u64::from(numbers.is_some());
+    let seal = Seal { partition: 0, blocks, page_rows: vec![rows], account, rows_are };
+    liar.say(SEAL, seal.encode());
+}
+
+#[test]
+fn an_order_that_is_none_is_told_with_its_partition_and_publishes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), ReceiveOptions::default());
+    let (unsorted, numbers) =
+        ("the rows of partition 0 are not in the order", "numbers of the rows of partition 0");
+    type Lie = (&'static [i64], Option<&'static [i64]>, RowsAre);
+    let lies: [(Lie, &str); 8] = [
+        ((&[1, 3, 2], None, RowsAre::Sorted), unsorted),
+        ((&[2, 1], Some(&[1, 0]), RowsAre::Sorted), unsorted),
+        ((&[i64::MAX, i64::MIN], None, RowsAre::Sorted), unsorted),
+        ((&[1, 2], Some(&[0, 0]), RowsAre::Sorted), numbers),
+        ((&[1, 2], Some(&[0, 2]), RowsAre::Sorted), numbers),
+        ((&[1, 2], Some(&[0, -1]), RowsAre::Sorted), numbers),
+        ((&[1, 2], Some(&[0]), RowsAre::Sorted), numbers),
+        ((&[2, 1], Some(&[1, 0]), RowsAre::AsRead), numbers),
+    ];
+    for (salt, ((keys, given, rows_are), word)) in (1..).zip(lies) {
+        for kind in [KeyKind::Primary, KeyKind::Cluster] {
+            let liar = Liar::begin(&server, &keyed_description(salt, kind));
+            say_sorted(&liar, keys, given, rows_are);
+            let error = liar.error();
+            assert!(matches!(error, Error::Corrupt(_)), "{error}");
+            assert!(error.to_string().contains(word), "{keys:?} {given:?}: {error}");
+            drop(liar);
+            // What was sent is not believed later either: the same load goes on with the truth.
+            let honest = Liar::begin(&server, &keyed_description(salt, kind));
+            assert!(honest.welcome.parts.is_empty());
+        }
+    }
+    // A small page of many numbers.
+    let liar = Liar::begin(&server, &keyed_description(98, KeyKind::Primary));
+    let mut page = encode_int(&[0; 1024], None);
+    page.rows = 1 << 26;
+    liar.pages(2, None, vec![(0, page)]);
+    assert!(matches!(liar.error(), Error::Corrupt(_) | Error::Limit(_)));
+    // A table without a key has no order to be in.
+    let liar = Liar::connect(&server, 99);
+    say_sorted(&liar, &[1, 2], None, RowsAre::Sorted);
+    assert!(liar.error().to_string().contains(unsorted));
+    assert!(server.store.snapshot().unwrap().table("t").is_none());
+    // Keys that come twice are in order, and who sends them out of order says so.
+    for (salt, keys, given, rows_are) in [
+        (200, &[1, 2, 2, 5][..], Some(&[3, 0, 2, 1][..]), RowsAre::Sorted),
+        (201, &[4, 2, 2, 1], None, RowsAre::AsRead),
+    ] {
+        let mut of = keyed_description(salt, KeyKind::Cluster);
+        of.table = format!("t{salt}");
+        let honest = Liar::begin(&server, &of);
+        say_sorted(&honest, keys, given, rows_are);
+        assert_eq!(receive(&honest.client).unwrap().kind, SEALED);
+        // Nothing waits for what is told.
+        honest.say(SETTLE, Vec::new());
+        assert!(honest.error().to_string().contains("not finished"));
+        let honest = Liar::begin(&server, &of);
+        honest.say(FINISH, finish(4));
+        assert_eq!(receive(&honest.client).unwrap().kind, DONE);
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        let found = rows(&server.store, &of.table).swap_remove(0);
+        assert_eq!(found, sorted.into_iter().map(|key| Some(Value::Int(key))).collect::<Vec<_>>());
+    }
 }

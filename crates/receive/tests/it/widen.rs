@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use coload_ddl::{Key, KeyKind};
 use coload_input::expand_inputs;
 use coload_load::{RemoteOptions, table_schema};
 use coload_receive::ReceiveOptions;
@@ -421,4 +422,42 @@ fn killed_clients_load_each_row_once() {
         assert!(table(&server.store, &name) == *expected, "{name}");
     }
     assert!(server.store.list_journals().unwrap().is_empty());
+}
+
+/// Rows that the client sorted, by columns that become wider and text meanwhile: they are those of a store of this machine, in its order.
+///
+/// Symptom: a table that was made at a server had no key when a column became wider. Cause: wider columns were told without it.
+#[test]
+fn rows_that_were_sorted_become_wider_and_get_their_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, text_with_text(true)).unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    let keyed = |table: &str, key: &[usize]| {
+        let mut options = inferred(&file, table);
+        options.max_rejects = RejectLimit::Count(u64::MAX);
+        options.resources.fragments_per_partition = 2;
+        let kind = if key == [0] { KeyKind::Primary } else { KeyKind::Cluster };
+        let key = Key::new(kind, key.to_vec()).unwrap();
+        options.schema = options.schema.clone().with_key(Some(key)).unwrap();
+        options
+    };
+    for (number, key) in [&[0][..], &[1], &[4, 3], &[2]].into_iter().enumerate() {
+        load(&embedded, &keyed(&format!("t{number}"), key)).unwrap();
+        let wanted = table(&embedded, &format!("t{number}"));
+        for (place, work) in [ALL, NONE, SIZE].into_iter().enumerate() {
+            let name = format!("t{number}_{place}");
+            let remote = RemoteOptions { work, ..server.remote() };
+            let report = load_remote(&keyed(&name, key), &remote).unwrap();
+            assert!(report.attempts > 3, "{}", report.attempts);
+            assert!(table(&server.store, &name) == wanted, "{key:?} {work:?}");
+            // A client that begins with the columns of the table finds the load there.
+            let schema = table_schema(&remote, &name).unwrap().unwrap();
+            assert_eq!(schema.key(), keyed(&name, key).schema.key());
+            let mut again = keyed(&name, key);
+            (again.schema, again.inferred) = (schema, None);
+            assert!(load_remote(&again, &remote).unwrap().already, "{key:?} {work:?}");
+        }
+    }
 }

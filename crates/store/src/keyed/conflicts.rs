@@ -1,8 +1,8 @@
 //! No key of a PRIMARY KEY comes twice: what a writer adds is compared with itself and with the version that it adds to.
 //!
 //! ```text
-//!   segments of the load    with each other: which rows give way is told by their order, and does not change
-//!   segments of the table   with those of the load, in the version that the load becomes part of
+//!   segments of the load    have each key once, as they were merged
+//!   segments of the table   compared with those of the load, in the version that the load becomes part of
 //!   rows that give way      are deleted rows of their segments, in the same version
 //! ```
 //!
@@ -61,8 +61,6 @@ pub(crate) struct KeyConflicts {
     /// Which new rows say that their keys go, and these rows of each new segment.
     delete_where: Option<DeleteWhere>,
     deleting: Option<Arc<[RoaringBitmap]>>,
-    /// Rows of each new segment that give way to others of them.
-    own: Option<Vec<RoaringBitmap>>,
     /// What was found in segments of the table.
     met: HashMap<String, Met>,
     /// Rows of each new segment that were told to be rejects.
@@ -92,13 +90,7 @@ pub(crate) struct Resolved {
 }
 
 impl KeyConflicts {
-    /// For segments in place whose keys come once among all of them.
-    pub fn of_one_order(store: &Store, of: Keyed<'_>, new: Vec<NewSegment>) -> Self {
-        let own = Some(vec![RoaringBitmap::new(); new.len()]);
-        KeyConflicts { own, ..Self::new(store, of, new) }
-    }
-
-    /// For segments that are in place, in the order of their keys and each without a key twice, to be added to a table.
+    /// For segments that are in place and in the order of their keys, each of which comes once among all of them, to be added to a table.
     pub fn new(store: &Store, of: Keyed<'_>, new: Vec<NewSegment>) -> Self {
         KeyConflicts {
             store: store.clone(),
@@ -109,7 +101,6 @@ impl KeyConflicts {
             new,
             delete_where: None,
             deleting: None,
-            own: None,
             met: HashMap::new(),
             told: None,
         }
@@ -146,12 +137,7 @@ impl KeyConflicts {
     /// # Errors
     /// `Invalid` with a key that comes twice and may not; `Corrupt` when a segment is not what was written.
     pub fn resolve(&mut self, there: Option<&TableEntry>) -> Result<Resolved> {
-        let mut lost = match self.own.take() {
-            Some(own) => own,
-            None => self.compare_own()?,
-        };
-        self.own = Some(lost.clone());
-        let twice: u64 = lost.iter().map(RoaringBitmap::len).sum();
+        let mut lost = vec![RoaringBitmap::new(); self.new.len()];
         let deleting = self.deleting()?;
         let segments = there.map_or(&[][..], |table| &table.segments);
         let mut known = std::mem::take(&mut self.met);
@@ -167,7 +153,7 @@ impl KeyConflicts {
             lost.iter_mut().zip(&met.new).for_each(|(lost, met)| *lost |= met);
             self.met.insert(old.file.clone(), met);
         }
-        let ignored = lost.iter().map(RoaringBitmap::len).sum::<u64>() - twice;
+        let ignored = lost.iter().map(RoaringBitmap::len).sum::<u64>();
         let mut marks = 0;
         for (lost, deleting) in lost.iter_mut().zip(deleting.iter()) {
             marks += deleting.len() - deleting.intersection_len(lost);
@@ -178,11 +164,11 @@ impl KeyConflicts {
         }
         let rows: u64 = self.new.iter().map(|new| new.entry.rows).sum();
         let replaced = gone - deleted;
-        let added = (rows - twice - ignored - marks).saturating_sub(replaced);
-        let mut counts =
-            KeyCounts { added, replaced, ignored, twice, rejected: 0, deleting: marks, deleted };
+        let added = (rows - ignored - marks).saturating_sub(replaced);
+        let (deleting, rejected, twice) = (marks, 0, 0);
+        let mut counts = KeyCounts { added, replaced, ignored, twice, rejected, deleting, deleted };
         if self.on_conflict == OnConflict::Reject {
-            counts = KeyCounts { ignored: 0, twice: 0, rejected: ignored + twice, ..counts };
+            counts = KeyCounts { ignored: 0, rejected: ignored, ..counts };
         }
         Ok(Resolved { deletions, lost, counts })
     }
@@ -215,37 +201,6 @@ impl KeyConflicts {
         Ok(found)
     }
 
-    /// Compares the new segments with each other.
-    fn compare_own(&self) -> Result<Vec<RoaringBitmap>> {
-        let mut lost = vec![RoaringBitmap::new(); self.new.len()];
-        for (number, later) in self.new.iter().enumerate() {
-            for (before, earlier) in self.new[..number].iter().enumerate() {
-                if !self.overlap(&earlier.entry, &later.entry) {
-                    continue;
-                }
-                let (a, b) = (self.open_own(&earlier.entry)?, self.open_own(&later.entry)?);
-                let mut winner = Winner::new(self, &a, &b);
-                self.walk(&a, &b, |row, other| {
-                    let first = match self.on_conflict {
-                        OnConflict::Error | OnConflict::ReplaceOnce => {
-                            let numbers = (earlier.origin.number(row), later.origin.number(other));
-                            return Err(self.twice_among(&b, other, numbers)?);
-                        }
-                        OnConflict::Ignore | OnConflict::Reject => true,
-                        OnConflict::Replace => false,
-                        OnConflict::Newest(_) => winner.is_first_newer(row, other)?,
-                    };
-                    match first {
-                        true => lost[number].insert(row_number(other)?),
-                        false => lost[before].insert(row_number(row)?),
-                    };
-                    Ok(())
-                })?;
-            }
-        }
-        Ok(lost)
-    }
-
     /// Compares a segment of the table with the new ones.
     fn compare_with(&self, old: &SegmentEntry, deleting: &[RoaringBitmap]) -> Result<Met> {
         let none = || vec![RoaringBitmap::new(); self.new.len()];
@@ -260,14 +215,12 @@ impl KeyConflicts {
             Some(entry) => read_set(self.store.layout(), old, entry)?,
             None => RoaringBitmap::new(),
         };
-        let no_rows = RoaringBitmap::new();
         for (number, new) in self.new.iter().enumerate().filter(|(_, new)| overlaps(new)) {
             let own = self.open_own(&new.entry)?;
-            let gone = self.own.as_ref().and_then(|own| own.get(number)).unwrap_or(&no_rows);
             let mut winner = Winner::new(self, &file, &own);
             self.meet(&file, &own, |row, new_row| {
                 let (old_row, own_row) = (row_number(row)?, row_number(new_row)?);
-                if deleted.contains(old_row) || gone.contains(own_row) {
+                if deleted.contains(old_row) {
                     return Ok(());
                 }
                 let stays = match self.on_conflict {
@@ -340,16 +293,6 @@ impl KeyConflicts {
             low.max.as_ref().zip(high.min.as_ref()).is_some_and(|(max, min)| max < min)
         };
         !is_below(a, b) && !is_below(b, a)
-    }
-
-    fn twice_among(
-        &self,
-        segment: &SegmentFile,
-        row: u64,
-        numbers: (Option<u64>, Option<u64>),
-    ) -> Result<Error> {
-        let key = key_of_row(segment, (&self.schema, &self.key), row)?;
-        Ok(twice_among((&self.table, &self.schema, &self.key), &key, numbers))
     }
 
     /// The error for a key that is in the table, in a row of a file.

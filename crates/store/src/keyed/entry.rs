@@ -1,5 +1,6 @@
 //! A segment of a load whose rows are in the order of the table's key, for the manifest.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,11 +9,8 @@ use coload_types::{Physical, Result};
 
 use super::Keyed;
 use super::order::{sort_segment, write_in_order};
-use super::origin::{Origin, RowNumbers, write_load_order, write_order};
+use super::origin::{Origin, RowNumbers, order_path, write_load_order, write_order};
 use crate::{ColumnStats, FinishedColumn, SegmentEntry, SegmentFile, SegmentWriter};
-
-/// Extension of the file beside a segment that tells where its rows come from.
-const ORDER_EXTENSION: &str = "order";
 
 /// A segment of a load whose rows are in the order of the table's key.
 #[derive(Debug)]
@@ -40,8 +38,9 @@ pub(crate) fn put_entry_in_order(
         let sources = std::slice::from_ref(&file);
         let (summary, new_columns) = write_in_order(sources, &rows, &writer, (space, threads))?;
         if of.key.is_unique() {
+            let numbers = numbers_of(origin, &file, &rows)?;
             origin.order = Some((order_path(&to), RowNumbers::OfSegment));
-            write_order(&order_path(&to), &rows)?;
+            write_order(&order_path(&to), &numbers)?;
         }
         if summary.rows < entry.rows {
             entry.columns.iter_mut().zip(&new_columns).for_each(|(old, new)| left_out(old, new));
@@ -61,15 +60,24 @@ pub(crate) fn put_entry_in_order(
     Ok(OrderedSegment { entry, columns })
 }
 
+/// Which rows of a segment, as it was first written, some rows of it are.
+///
+/// # Errors
+/// `Unavailable` when the file with them cannot be read.
+pub(super) fn numbers_of<'a>(
+    origin: &Origin,
+    segment: &SegmentFile,
+    rows: &'a [u32],
+) -> Result<Cow<'a, [u32]>> {
+    let Some(numbers) = origin.numbers(segment.rows())? else { return Ok(Cow::Borrowed(rows)) };
+    Ok(rows.iter().map(|row| numbers[*row as usize]).collect())
+}
+
 /// Writes which rows of the load the rows of a segment were, and says where.
 pub(super) fn put_load_order(path: &Path, numbers: &[u64]) -> Result<Origin> {
     let path = order_path(path);
     write_load_order(&path, numbers)?;
     Ok(Origin { before: 0, order: Some((path, RowNumbers::OfLoad)) })
-}
-
-fn order_path(segment: &Path) -> PathBuf {
-    segment.with_extension(ORDER_EXTENSION)
 }
 
 /// Sets the bounds of the first column of the key, if they are known.

@@ -45,7 +45,7 @@ pub(super) struct Gather<'a> {
 
 impl<'a> Gather<'a> {
     /// The rows of each page.
-    fn cut(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+    pub fn cut(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         let rows = self.rows;
         self.page_rows.iter().scan(0, move |start, count| {
             let page = *start..*start + *count as usize;
@@ -215,16 +215,26 @@ impl Codes {
     /// # Errors
     /// `Corrupt` when it holds values, or a code of no value.
     pub fn append(&mut self, view: &PageView<'_>, change: impl Fn(u32) -> u32) -> Result<()> {
-        let PageView::Codes(view) = view else {
-            return Err(Error::Corrupt("values in a column of codes".into()));
-        };
-        let mut block = [0; BLOCK];
-        for b in 0..view.rows.div_ceil(BLOCK) {
-            let count = view.unpack(b, &mut block);
-            self.0.extend(&block[..count], |code| change(code).into())?;
-        }
-        Ok(())
+        for_each_codes(view, |codes| self.0.extend(codes, |code| change(code).into()))
     }
+}
+
+/// Calls with the codes of a page, block by block.
+///
+/// # Errors
+/// `Corrupt` when it holds values; those of the call.
+pub(super) fn for_each_codes(
+    view: &PageView<'_>,
+    mut take: impl FnMut(&[u32]) -> Result<()>,
+) -> Result<()> {
+    let PageView::Codes(view) = view else {
+        return Err(Error::Corrupt("values in a column of codes".into()));
+    };
+    let mut block = [0; BLOCK];
+    (0..view.rows.div_ceil(BLOCK)).try_for_each(|b| {
+        let count = view.unpack(b, &mut block);
+        take(&block[..count])
+    })
 }
 
 /// Takes the values out of a dictionary that no row has, and makes the codes those of what is left.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
 use coload_page::runs::expand_runs;
-use coload_page::{KeyPart, Page, SymbolDecoder};
+use coload_page::{Page, SymbolDecoder};
 use coload_space::Space;
 use coload_threads::in_order;
 use coload_transform::{KeyOrder, PartitionColumn, sort_keys};
-use coload_types::{Error, Plain, Result, Values};
+use coload_types::{Error, Physical, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
 use super::gather::{Codes, Form, Gather, Given};
@@ -22,6 +22,7 @@ use super::pages::read_codes;
 use super::read_keys;
 use super::run_writer::{RUN_PAGE_ROWS_MAX, RunWriter};
 use super::sorting::SortSpaces;
+use super::tree::parts_are_of;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
 use crate::{
@@ -52,10 +53,7 @@ pub(crate) fn sort_segment(
     of: Keyed<'_>,
     origin: &Origin,
 ) -> Result<RowOrder> {
-    let of_key = |part: (&KeyPart, &usize)| part.0.column as usize == *part.1;
-    if segment.tree_parts().is_some_and(|parts| {
-        parts.len() == of.key.columns().len() && parts.iter().zip(of.key.columns()).all(of_key)
-    }) {
+    if parts_are_of(segment, of.key) {
         // Its tree was built of keys in order, each once.
         let order = KeyOrder { rows: None, repeated: Vec::new() };
         return Ok(RowOrder { rows: None, first_stats: first_key_stats(segment, of, &order)? });
@@ -271,7 +269,15 @@ fn reorder_column(
     let physical = sources[0].physical(column);
     let whole = sources.iter().map(|file| Source::whole(Arc::clone(file)));
     let whole: Vec<Source> = whole.collect();
-    let joined = join_column(&whole, &group_pages(&whole)?, column)?;
+    reorder(join_column(&whole, &group_pages(&whole)?, column)?, physical, gather)
+}
+
+/// A column with other rows.
+pub(super) fn reorder(
+    joined: PartitionColumn,
+    physical: Physical,
+    gather: Gather<'_>,
+) -> Result<PartitionColumn> {
     let PartitionColumn { dictionary, symbols, pages } = joined;
     let details = pages.iter().map(|page| &page.detail);
     let rows = pages.iter().map(|page| page.rows as usize).sum();
@@ -294,7 +300,7 @@ fn reorder_column(
 }
 
 /// A column of a segment with other rows; pages are read where they lie.
-fn reorder_stored(
+pub(super) fn reorder_stored(
     segment: &SegmentFile,
     column: usize,
     gather: Gather<'_>,

@@ -10,6 +10,14 @@ use std::path::{Path, PathBuf};
 
 use coload_types::{Error, Result};
 
+/// Extension of the file beside a segment that tells where its rows come from.
+const ORDER_EXTENSION: &str = "order";
+
+/// The file beside a segment that tells where its rows come from.
+pub(crate) fn order_path(segment: &Path) -> PathBuf {
+    segment.with_extension(ORDER_EXTENSION)
+}
+
 /// What the file beside a segment has of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowNumbers {
@@ -38,6 +46,27 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
+    /// That of the segment of a file, after so many rows of the load. Rows that were put in order before the segment came have their
+    /// numbers in a file beside it.
+    pub fn of_file(before: u64, path: &Path) -> Self {
+        let order = order_path(path);
+        let order = order.exists().then_some((order, RowNumbers::OfSegment));
+        Origin { before, order }
+    }
+
+    /// Which rows of the segment, as it was before its rows were put in order, so many rows of it are.
+    ///
+    /// # Errors
+    /// `Unavailable` when the file with them cannot be read.
+    pub fn numbers(&self, rows: u64) -> Result<Option<Vec<u32>>> {
+        if self.order.is_none() {
+            return Ok(None);
+        }
+        let mut numbers = Vec::with_capacity(rows as usize);
+        self.for_each(rows, |_, number| numbers.push((number - self.before) as u32))?;
+        Ok(Some(numbers))
+    }
+
     /// The number of a row among all of the load, in the order of the input and from 1 on. `None` when it cannot be told.
     pub fn number(&self, row: u64) -> Option<u64> {
         let row = match &self.order {
@@ -75,6 +104,14 @@ impl Origin {
         };
         read().map_err(|e| Error::io("read", path, &e))
     }
+}
+
+/// Writes where the rows of the segment of a file come from: rows of it, before they were put in order.
+///
+/// # Errors
+/// `Unavailable` when the disk fails.
+pub(crate) fn put_row_numbers(segment: &Path, rows: &[u32]) -> Result<()> {
+    write_order(&order_path(segment), rows)
 }
 
 /// Writes where rows come from: rows of their segment.

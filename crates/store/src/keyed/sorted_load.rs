@@ -19,7 +19,7 @@ use std::time::Instant;
 use coload_types::{Error, Physical, Plain, Result};
 
 use super::conflicts::Keyed;
-use super::entry::{put_entry_in_order, put_load_order, set_first_stats};
+use super::entry::{numbers_of, put_entry_in_order, put_load_order, set_first_stats};
 use super::keys::{float, value_of_row};
 use super::merge_runs::{Merged, PARTS_OF_SEGMENT, Runs, merge_segment};
 use super::order::{sort_segment, write_run_in_order};
@@ -85,7 +85,7 @@ pub(crate) fn order_load(
     for group in group(pieces, of.key.is_unique()) {
         match <[Piece; 1]>::try_from(group) {
             Ok([Piece { sorted: Sorted::Stays, entry, before, .. }]) => {
-                let origin = Origin { before, order: None };
+                let origin = Origin::of_file(before, &files.path(&entry.file));
                 ordered.push((OrderedSegment { entry, columns: None }, origin));
             }
             Ok([piece]) => {
@@ -114,7 +114,7 @@ fn order_alone(
     let (mut ordered, mut origins) = (Vec::new(), Vec::new());
     for entry in segments {
         let (from, (name, to)) = (files.path(&entry.file), files.next());
-        let mut origin = Origin { before: 0, order: None };
+        let mut origin = Origin::of_file(0, &from);
         let writer = || Ok((files.writer(&to)?, to.clone()));
         let how = (&mut origin, &*sorting.spaces.sort, sorting.threads);
         let segment = put_entry_in_order(of, entry, &from, (name, writer), how)?;
@@ -157,7 +157,7 @@ fn sort_piece(
 ) -> Result<Piece> {
     let path = files.path(&entry.file);
     let segment = Arc::new(SegmentFile::open(&path)?);
-    let origin = Origin { before, order: None };
+    let origin = Origin::of_file(before, &path);
     let order = sort_segment(&segment, of, &origin)?;
     let Some(rows) = order.rows else {
         set_first_stats(&mut entry, of, order.first_stats);
@@ -167,7 +167,7 @@ fn sort_piece(
     let how = (&sorting.spaces, sorting.threads);
     let mut run = write_run_in_order(&segment, &rows, (of.schema, of.key), how)?;
     if of.key.is_unique() && of.on_conflict.tells_rows() {
-        run.put_numbers(&rows)?;
+        run.put_numbers(&numbers_of(&origin, &segment, &rows)?)?;
     }
     drop((segment, rows));
     remove(&path)?;
@@ -233,6 +233,9 @@ fn copy_run(segment: &Arc<SegmentFile>, of: Keyed<'_>, sorting: &Sorting) -> Res
         run.put_column(copy_column(segment, column)?, segment.physical(column))?;
     }
     segment.check()?;
+    if let Some(numbers) = Origin::of_file(0, segment.path()).numbers(segment.rows())? {
+        run.put_numbers(&numbers)?;
+    }
     run.finish()
 }
 
@@ -259,7 +262,9 @@ fn merge_group(
     }
     let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
     let rows: u64 = runs.iter().map(Run::rows).sum();
-    let count = bytes.div_ceil(sorting.segment_bytes.max(1)).clamp(1, rows.max(1)) as usize;
+    let segment_bytes =
+        sorting.segment_bytes.unwrap_or(bytes.div_ceil(entries.len().max(1) as u64));
+    let count = bytes.div_ceil(segment_bytes.max(1)).clamp(1, rows.max(1)) as usize;
     let cuts = cut_runs(&runs, count * PARTS_OF_SEGMENT, of.key.is_unique())?;
     let runs = Runs { runs: &runs, before: &before };
     let mut made = Vec::with_capacity(count);

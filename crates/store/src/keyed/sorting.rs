@@ -54,8 +54,8 @@ pub struct Sorting {
     pub spaces: SortSpaces,
     /// Threads that work.
     pub threads: usize,
-    /// Bytes of unsorted segments that become one segment in order.
-    pub segment_bytes: u64,
+    /// Bytes of unsorted segments that become one segment in order; as many as each of them has, if nobody says it.
+    pub segment_bytes: Option<u64>,
 }
 
 /// How long the steps of a sorted load took by the clock, and what they made.

@@ -20,11 +20,19 @@ pub struct TreeKey {
 
 impl TreeKey {
     /// For segments of these columns; `None` where the key may come twice, so that rows have no place of their own.
-    pub(crate) fn of(schema: &Schema, key: Option<&Key>) -> Option<Self> {
+    pub fn of(schema: &Schema, key: Option<&Key>) -> Option<Self> {
         let key = key.filter(|key| key.is_unique())?;
         let columns = key.columns().iter().map(|column| (*column, float(schema, *column)));
         Some(TreeKey { columns: columns.collect() })
     }
+}
+
+/// Whether a segment has a tree of this key.
+pub(super) fn parts_are_of(segment: &SegmentFile, key: &Key) -> bool {
+    let is_of = |part: (&KeyPart, &usize)| part.0.column as usize == *part.1;
+    segment.tree_parts().is_some_and(|parts| {
+        parts.len() == key.columns().len() && parts.iter().zip(key.columns()).all(is_of)
+    })
 }
 
 /// A tree that was written.

@@ -234,7 +234,7 @@ fn read_length(reader: &mut ByteReader<'_>) -> Result<Option<u32>> {
 }
 
 /// The shape is the column's; it is not written again.
-pub(super) fn put_value(out: &mut Vec<u8>, value: &Value) {
+pub(crate) fn put_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Int(v) => put_signed(out, *v),
         Value::Wide(v) => out.extend_from_slice(&v.to_le_bytes()),
@@ -242,7 +242,7 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-pub(super) fn read_value(
+pub(crate) fn read_value(
     reader: &mut ByteReader<'_>,
     physical: Physical,
     bytes_max: usize,

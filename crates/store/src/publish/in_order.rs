@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coload_types::Result;
 
-use super::LoadDir;
+use super::{LoadDir, SortWith};
 use crate::change::LoadTarget;
 use crate::directory::parse_segment_name;
 use crate::keyed::{
@@ -19,6 +19,9 @@ use crate::segment_writer::SegmentWriter;
 
 /// What is taken for the memory of a writer that does not say it, such as a statement.
 const USUAL_MEMORY: u64 = 256 << 20;
+/// Share of the memory that a segment of merged runs takes in its file: its keys, the numbers of its rows and some columns are whole in
+/// memory while it is made.
+const SEGMENT_SHARE: u64 = 8;
 
 impl LoadDir {
     /// Says what happens to keys that are in the table or come twice, before segments are put in order.
@@ -82,12 +85,20 @@ impl LoadDir {
         SortTimes { nodes, ..self.times }
     }
 
+    /// What is used where a load has so many threads and so much memory, and files of the load for what that does not hold.
+    ///
+    /// # Errors
+    /// `Unavailable` when the space is not there.
+    pub(super) fn sorting_with(&self, SortWith { threads, memory }: SortWith) -> Result<Sorting> {
+        let threads = threads.max(1);
+        let spaces = SortSpaces::open(None, None, memory, &self.work.join(""))?;
+        Ok(Sorting { spaces, threads, segment_bytes: Some(memory / SEGMENT_SHARE) })
+    }
+
     /// What is used where nobody says more: one thread, and files of the load for what memory does not hold.
-    pub(super) fn usual_sorting(&self, segments: &[SegmentEntry]) -> Result<Sorting> {
-        let bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+    pub(super) fn usual_sorting(&self) -> Result<Sorting> {
         let spaces = SortSpaces::open(None, None, USUAL_MEMORY, &self.work.join(""))?;
-        let segment_bytes = bytes.div_ceil(segments.len().max(1) as u64);
-        Ok(Sorting { spaces, threads: 1, segment_bytes })
+        Ok(Sorting { spaces, threads: 1, segment_bytes: None })
     }
 }
 

@@ -16,6 +16,7 @@ use super::{ReadyLoad, Shown, commit};
 use crate::addition::{Addition, added_to, with_dropped};
 use crate::change::Outcome;
 use crate::index::Checking;
+use crate::manifest::SegmentEntry;
 use crate::on_conflict::OnConflict;
 use crate::snapshot::pin_newest;
 
@@ -86,6 +87,11 @@ impl ReadyLoad {
         }
         found.sort_unstable_by_key(|row| row.number);
         Ok(found)
+    }
+
+    /// The segments that become visible, in order.
+    pub fn segments(&self) -> &[SegmentEntry] {
+        &self.segments
     }
 
     /// The key of the table, if it has one.

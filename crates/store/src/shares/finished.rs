@@ -3,15 +3,18 @@
 //! ```text
 //!   load 16  number  count  plan 8  mode 1  CREATE TABLE  started 8  rows  rejects  bytes
 //!   inputs: count, names kept   segments: name, rows, bytes, seal 8   spans: input, from, to, start, end
+//!   rules of keys: 1 and the rule, or 0   1, column and value of rows that delete, or 0
 //! ```
 
-use coload_ddl::{create_table_sql, parse_create_table};
+use coload_ddl::{Schema, create_table_sql, parse_create_table};
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result};
 
 use super::spans::SplitSpan;
 use crate::change::{LoadMode, LoadTarget};
 use crate::load_record::{INPUTS_KEPT_MAX, LoadId};
+use crate::manifest::{put_value, read_value};
+use crate::on_conflict::{DeleteWhere, OnConflict};
 
 /// Which share of which load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +49,10 @@ pub struct FinishedShare {
     pub plan: u64,
     /// Where the load goes.
     pub target: LoadTarget,
+    /// What happens to keys of a PRIMARY KEY that are there.
+    pub on_conflict: OnConflict,
+    /// Which rows say that their keys go.
+    pub delete_where: Option<DeleteWhere>,
     /// When the share began, microseconds since the epoch.
     pub started_us: i64,
     /// Rows of its segments.
@@ -102,6 +109,13 @@ impl FinishedShare {
                 put_varint(&mut out, *number);
             }
         }
+        out.push(u8::from(self.on_conflict != OnConflict::Error));
+        self.on_conflict.put(&mut out);
+        out.push(u8::from(self.delete_where.is_some()));
+        if let Some(DeleteWhere { column, value }) = &self.delete_where {
+            put_varint(&mut out, *column as u64);
+            put_value(&mut out, value);
+        }
         out
     }
 
@@ -147,12 +161,22 @@ impl FinishedShare {
                 end: reader.varint()?,
             });
         }
+        let on_conflict = match reader.u8()? {
+            0 => OnConflict::Error,
+            _ => OnConflict::read(&mut reader, schema.len())?,
+        };
+        let delete_where = match reader.u8()? {
+            0 => None,
+            _ => Some(read_delete_where(&mut reader, &schema)?),
+        };
         reader.finish()?;
         let target = LoadTarget { name, schema, mode };
         Ok(FinishedShare {
             of,
             plan,
             target,
+            on_conflict,
+            delete_where,
             started_us,
             rows,
             rejects,
@@ -163,6 +187,15 @@ impl FinishedShare {
             spans,
         })
     }
+}
+
+fn read_delete_where(reader: &mut ByteReader<'_>, schema: &Schema) -> Result<DeleteWhere> {
+    let column = reader.varint_u32()? as usize;
+    let Some(of) = schema.columns().get(column) else {
+        return Err(Error::Corrupt(format!("rows of a share that delete by column {column}")));
+    };
+    let value = read_value(reader, of.data_type.physical(), reader.remaining())?;
+    Ok(DeleteWhere { column, value })
 }
 
 fn text(reader: &mut ByteReader<'_>) -> Result<String> {

@@ -5,7 +5,9 @@
 use coload_ddl::parse_columns;
 
 use super::*;
-use crate::LoadMode;
+use crate::{LoadMode, OnConflict};
+
+const SORT_WITH: SortWith = SortWith { threads: 1, memory: 64 << 20 };
 
 fn target() -> LoadTarget {
     let schema = parse_columns("a BIGINT").unwrap();
@@ -17,6 +19,8 @@ fn share(number: u32, count: u32) -> FinishedShare {
         of: ShareOf { load: LoadId::from_u128(77), number, count },
         plan: 5,
         target: target(),
+        on_conflict: OnConflict::Error,
+        delete_where: None,
         started_us: -4,
         rows: 0,
         rejects: u64::from(number),
@@ -36,7 +40,7 @@ fn finish(store: &Store, share: &FinishedShare) {
 }
 
 fn publish(store: &Store, share: &FinishedShare) -> Result<SharesAre> {
-    store.publish_shares(share.of, "t", |_| Ok(()))
+    store.publish_shares(share.of, "t", SORT_WITH, |_| Ok(()))
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn shares_are_published_together_and_once() {
         assert!(numbers.contains(&number) && numbers.len() < 3);
     }
     finish(&store, &all[0]);
-    let refused = store.publish_shares(all[0].of, "t", |total| {
+    let refused = store.publish_shares(all[0].of, "t", SORT_WITH, |total| {
         assert_eq!(total, SharesTotal { rows: 0, rejects: 6 });
         Err(Error::Invalid("too many".into()))
     });
