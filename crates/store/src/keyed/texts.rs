@@ -72,7 +72,7 @@ impl Texts {
             return Err(Error::Corrupt("a column with more rows than its segment".into()));
         };
         self.row = rows.end;
-        if strings.len() == 0 {
+        if strings.is_empty() {
             return Ok(());
         }
         let bits = *self.bits.get_or_insert_with(|| {
