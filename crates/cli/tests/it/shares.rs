@@ -3,6 +3,8 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use coload_object_server::ObjectServer;
+
 use crate::serve::Server;
 use crate::support::{Run, Sandbox};
 
@@ -300,6 +302,41 @@ fn blocks_of_one_file_of_avro_are_shared_by_three_workers() {
         assert_eq!(seen(sandbox), expected(1499));
         assert_eq!(sandbox.query("SELECT count(*) FROM t WHERE n <> id % 10"), ["0"]);
     });
+}
+
+/// Batches of one file of Arrow that is far away: a worker reads its own and no others.
+#[test]
+fn batches_of_one_object_of_arrow_are_shared_by_three_workers() {
+    let (sandbox, server) = (Sandbox::new(), ObjectServer::start().unwrap());
+    let text: String = (0..400_000)
+        .map(|id| format!("{id},a note of some length {},{}\n", id % 1000, id % 10))
+        .collect();
+    sandbox.write("t.csv", format!("id,note,n\n{text}"));
+    let load = ["load", "t.csv", "--into", "other", "--table", "t", "--columns", COLUMNS];
+    sandbox.run(&load).ok();
+    sandbox.run(&["sql", "--store", "other", "-c", "COPY t TO 't.arrow'"]).ok();
+    let file = std::fs::read(sandbox.path("t.arrow")).unwrap();
+    let bytes = file.len() as u64;
+    server.put("bucket/t.arrow", &file[..]);
+    let fetched = || -> u64 {
+        let seen = server.seen();
+        let gets = seen.iter().filter(|request| request.method == "GET");
+        gets.map(|get| get.range(bytes).map_or(bytes, |range| range.end - range.start)).sum()
+    };
+    let (url, input) = (server.url(), "s3://bucket/t.arrow");
+    let places = ["--s3-endpoint", &url, "--no-sign-request"];
+    let plan = ["plan", input, "--workers", "3", "--split-min", "700"];
+    let plan = sandbox.run(&[&plan[..], &places].concat()).ok().out;
+    assert!(plan.contains("record batches 1 to "), "{plan}");
+    for worker in ["3/3", "1/3", "2/3"] {
+        let before = fetched();
+        let flags = [&["--columns", COLUMNS][..], &places].concat();
+        share(&sandbox, input, "store", worker, &flags).ok();
+        let own = fetched() - before;
+        // Beside its third: the sample, the footer, and the heads of its batches.
+        assert!(own < bytes / 3 + (4 << 20), "worker {worker} fetched {own} of {bytes} bytes");
+    }
+    assert_eq!(seen(&sandbox), expected(400_000));
 }
 
 #[test]

@@ -171,7 +171,13 @@ pub fn index_file(
     for batch in &mut batches[first..] {
         batch.bytes = batch.bytes.saturating_add(u64::from(batch.rows).saturating_mul(key_bytes));
     }
-    Ok(BlockFile { file, is: ArrowFile { fields, dictionaries }, span, is_part: part.is_some() })
+    let bytes = |place: &Place| place.start..place.end();
+    let reads = part.as_ref().map(|_| {
+        let of_batches = batches[first..].iter().map(|batch| bytes(&batch.place));
+        of_batches.chain(dictionaries.iter().map(|at| bytes(&at.place))).collect()
+    });
+    let (is_part, reads) = (reads.is_some(), reads.unwrap_or_default());
+    Ok(BlockFile { file, is: ArrowFile { fields, dictionaries }, span, is_part, reads })
 }
 
 /// Bytes of a row's texts in dictionaries of more values than codes have.

@@ -79,7 +79,8 @@ pub fn index_file(
         fault(asked, (number, walk.at), index.counted.then_some(walk.blocks), error)
     })?;
     let span = from..walk.at;
-    Ok(BlockFile { file, is: head_of, span, is_part: part.is_some() })
+    let reads = part.map(|_| span.clone()).into_iter().collect();
+    Ok(BlockFile { file, is: head_of, span, is_part: part.is_some(), reads })
 }
 
 /// Reads the header of a file, which takes `bytes_max` at most.

@@ -115,6 +115,8 @@ pub struct BlockFile<F> {
     pub span: Range<u64>,
     /// Whether another worker reads other blocks of the file.
     pub is_part: bool,
+    /// Bytes of a part that are read beside what was read when it was looked at.
+    pub reads: Vec<Range<u64>>,
 }
 
 impl<F> BlockFile<F> {
@@ -164,6 +166,7 @@ impl<F: BlockForm> BlockFiles<F> {
             let before = files.last().map(|last| &last.is);
             files.push(F::index(file, number, before, asked, cutting, &mut places)?);
         }
+        say_what_is_read(&files);
         let chunks = Chunks::new(places.iter().map(F::block_of), cutting);
         Ok(Some(BlockFiles { files, places, chunks }))
     }
@@ -176,6 +179,22 @@ impl<F: BlockForm> BlockFiles<F> {
     /// The file of a place.
     fn file_at(&self, place: &F::Place) -> &BlockFile<F::File> {
         &self.files[F::file_of(place)]
+    }
+}
+
+/// Says which bytes of parts of files are read: others need not come from afar.
+fn say_what_is_read<F>(files: &[BlockFile<F>]) {
+    // Parts of one file follow each other.
+    for parts in files.chunk_by(|a, b| a.file.name() == b.file.name()) {
+        if !parts.iter().all(|part| part.is_part) {
+            continue;
+        }
+        let mut ranges: Vec<Range<u64>> =
+            parts.iter().flat_map(|part| part.reads.iter().cloned()).collect();
+        // Dictionaries are read for each of them.
+        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        ranges.dedup();
+        parts.iter().for_each(|part| part.file.will_read(ranges.iter().cloned()));
     }
 }
 
