@@ -120,6 +120,8 @@ pub fn bound_of_value(
     value: &Value,
     data_type: DataType,
 ) -> Option<Option<i64>> {
+    // The one is the other for all values where it is for one; where it is not, nothing is known of any.
+    value_of_bound(stored, 0, data_type)?;
     let value = match value {
         Value::Int(value) => *value,
         Value::Wide(value) => match i64::try_from(*value) {
@@ -128,8 +130,6 @@ pub fn bound_of_value(
         },
         Value::Bytes(_) => return None,
     };
-    // The one is the other for all values where it is for one.
-    value_of_bound(stored, 0, data_type)?;
     match stored {
         ArrowType::Timestamp { unit: Unit::Milli, .. } => {
             Some((value % 1_000 == 0).then_some(value / 1_000))
@@ -153,6 +153,12 @@ mod tests {
         assert_eq!(of(&milli, 1_234_000), Some(Some(1_234)));
         assert_eq!(of(&milli, 1_234_567), Some(None));
         assert_eq!(of(&ArrowType::Float(8), 1), None);
+        // A UUID is wide and no number: it was taken for one that is too large, and its rows were left out.
+        let wide = Value::Wide(i128::MIN);
+        let uuid = bound_of_value(&ArrowType::Text(4), &wide, DataType::Uuid);
+        let decimal = DataType::decimal(38, 0).unwrap();
+        let number = ArrowType::Decimal { width: 8, precision: 18, scale: 0 };
+        assert_eq!((uuid, bound_of_value(&number, &wide, decimal)), (None, Some(None)));
         for bound in [-5, 0, 7_777] {
             let value = value_of_bound(&milli, bound, DataType::Timestamp);
             let back = value.and_then(|v| bound_of_value(&milli, &v, DataType::Timestamp));

@@ -224,6 +224,12 @@ impl Index<'_> {
     /// A file that says at its end where its messages are.
     fn footer(&mut self) -> std::result::Result<ArrowSchema, Fault> {
         let footer = read_footer(self.file, &mut self.at)?;
+        let is_read = |index: usize| self.part.as_ref().is_none_or(|part| part.contains(&index));
+        let own = footer.batches.iter().enumerate().filter(|(index, _)| is_read(*index));
+        let looked_at = footer.dictionaries.iter().chain(own.map(|(_, place)| place));
+        self.file.look_at(
+            looked_at.map(|place| place.start..place.start + u64::from(place.head_bytes)),
+        )?;
         for place in &footer.dictionaries {
             self.at = place.start;
             match message_at(self.file, place)? {
