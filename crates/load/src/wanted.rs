@@ -156,7 +156,7 @@ mod tests {
         // A UUID is wide and no number: it was taken for one that is too large, and its rows were left out.
         let wide = Value::Wide(i128::MIN);
         let uuid = bound_of_value(&ArrowType::Text(4), &wide, DataType::Uuid);
-        let decimal = DataType::decimal(38, 0).unwrap();
+        let decimal = DataType::decimal(38, 0).expect("a decimal");
         let number = ArrowType::Decimal { width: 8, precision: 18, scale: 0 };
         assert_eq!((uuid, bound_of_value(&number, &wide, decimal)), (None, Some(None)));
         for bound in [-5, 0, 7_777] {
