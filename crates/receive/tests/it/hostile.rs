@@ -56,14 +56,22 @@ impl Liar {
     }
 
     fn begin(server: &Server, description: &LoadDescription) -> Self {
-        let mut client = client(server);
-        let mut hello = vec![WIRE_VERSION];
-        hello.extend(description.encode());
-        client.open(Message::new(HELLO, hello)).unwrap();
-        let answer = receive(&client).unwrap();
-        assert_eq!(answer.kind, WELCOME);
-        let welcome = Welcome::decode(&answer.bytes).unwrap();
-        Liar { client, welcome }
+        loop {
+            let mut client = client(server);
+            let mut hello = vec![WIRE_VERSION];
+            hello.extend(description.encode());
+            client.open(Message::new(HELLO, hello)).unwrap();
+            match receive(&client) {
+                Ok(answer) => {
+                    assert_eq!(answer.kind, WELCOME);
+                    let welcome = Welcome::decode(&answer.bytes).unwrap();
+                    return Liar { client, welcome };
+                }
+                // An attempt before is just being given up.
+                Err(Error::Unavailable(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     fn say(&self, kind: u8, bytes: Vec<u8>) {
