@@ -209,7 +209,7 @@ fn a_list_to_a_table_each_in_one_version() {
     let load = ["load", "orders.jsonl", "--into", "store", "--mapping", "tables.json"];
     let dry = sandbox.run(&[&load[..], &["--dry-run"]].concat()).ok().out;
     for told in
-        ["3 rows would go into table orders", "4 rows would go into table items", "3 rows would"]
+        ["3 rows would go into orders", "4 rows would go into items", "3 rows would go into tags"]
     {
         assert!(dry.contains(told), "{dry}");
     }
