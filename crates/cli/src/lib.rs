@@ -56,6 +56,7 @@ mod progress;
 mod remote_args;
 mod report;
 mod set_columns;
+mod several_tables;
 mod share_args;
 mod sheet_args;
 mod sheet_inputs;

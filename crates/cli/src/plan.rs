@@ -1,7 +1,6 @@
 //! From what a user asks to the request of a load: the first bytes of the first input decide what was
 //! not given.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use coload_ddl::{Key, KeyKind, Schema, create_table_sql};
@@ -26,6 +25,7 @@ use crate::json_mapping::TableMapping;
 use crate::mapping::{Mapping, map_columns};
 use crate::origin::Origin;
 use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
+use crate::several_tables::of_tables;
 use crate::sheet_inputs::{of_sheets, tell_sheet};
 use crate::typed_inputs::{find_typed, sniff_typed};
 use crate::union::{Joined, KnownInputs, join_by_name};
@@ -215,42 +215,6 @@ pub(crate) fn plan(store: Option<&Store>, request: &PlanRequest) -> Result<Optio
         plan.request.beside.push(beside.request);
     }
     Ok(Some(plan))
-}
-
-/// The request for the first table, and those for the tables beside it.
-fn of_tables(request: &PlanRequest) -> Result<(Cow<'_, PlanRequest>, Vec<PlanRequest>)> {
-    if request.beside.is_empty() {
-        return Ok((Cow::Borrowed(request), Vec::new()));
-    }
-    let of_one_table = [
-        ("--where", request.filter.is_some()),
-        ("--select", request.select.is_some()),
-        ("--on-conflict", request.on_conflict != ConflictRule::Error),
-        ("--delete-where", request.delete_where.is_some()),
-        ("--map", request.mapping.is_some()),
-    ];
-    if let Some((flag, _)) = of_one_table.iter().find(|(_, is_given)| *is_given) {
-        return Err(Error::Invalid(format!(
-            "{flag} is for loads of one table, and --mapping has several: load each by itself, with its part of the mapping"
-        )));
-    }
-    let inputs = request.origin.inputs(&request.places, &request.sheets)?;
-    if let Some(once) = inputs.read_once() {
-        return Err(Error::Invalid(format!(
-            "{}: can be read only once, and each table of --mapping reads it (load a file)",
-            once.name
-        )));
-    }
-    let main = PlanRequest { origin: Origin::Found(inputs), beside: Vec::new(), ..request.clone() };
-    let beside = request.beside.iter().map(|of| PlanRequest {
-        table: Some(of.table.clone()),
-        schema: None,
-        key: None,
-        dialect: of.dialect(&main.dialect),
-        ..main.clone()
-    });
-    let beside = beside.collect();
-    Ok((Cow::Owned(main), beside))
 }
 
 /// Plans a load into a table that lies elsewhere; `known` tells its columns, if there is one. `None` when
