@@ -151,8 +151,10 @@ pub trait Reading: Sync {
     /// A parser for a partition.
     fn parser(&self, plan: &PartitionPlan) -> Self::Parser;
 
-    /// Whether where the first record of a chunk starts is speculated on.
-    fn is_speculated(&self, chunk: usize) -> bool;
+    /// Whether where the first record of a chunk starts is speculated on. Where rows are counted beforehand it is known.
+    fn is_speculated(&self, _chunk: usize) -> bool {
+        false
+    }
 
     /// Reads a chunk, from `start` on if that is known: its records become rows of the parser.
     ///

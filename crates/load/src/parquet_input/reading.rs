@@ -307,10 +307,6 @@ impl Reading for ParquetReading<'_> {
         parser_of(&self.leg, &self.grain, plan)
     }
 
-    fn is_speculated(&self, _chunk: usize) -> bool {
-        false
-    }
-
     fn parse(
         &self,
         read: Read<'_, Self>,

@@ -174,10 +174,6 @@ impl Reading for SourceReading<'_> {
         parser_of(&self.leg, &self.grain, plan)
     }
 
-    fn is_speculated(&self, _chunk: usize) -> bool {
-        false
-    }
-
     fn parse(
         &self,
         read: Read<'_, Self>,

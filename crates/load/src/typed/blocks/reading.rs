@@ -139,10 +139,6 @@ impl<F: BlockForm> Reading for BlockReading<'_, F> {
         parser_of(&self.leg, &self.grain, plan)
     }
 
-    fn is_speculated(&self, _chunk: usize) -> bool {
-        false
-    }
-
     fn parse(
         &self,
         read: Read<'_, Self>,
