@@ -124,18 +124,30 @@ fn a_method_that_is_turned_off_gives_way_to_the_next(server: &Server) {
     server.sql("SET GLOBAL local_infile = 1");
 }
 
-/// A load of some seconds by a slow method, so that there is time for changes; then others come.
+/// Loads by a slow method, so that there is time for changes; others come while the second runs.
 fn connections_change_while_rows_go_and_others_are_minded(server: &Server) {
-    let alone = server.file("alone.csv", &numbered(30_000));
-    let flags = "--table alone --resumable --method insert --chunk-size 16KiB";
-    let told = database(&server.load(&alone, flags));
+    // Each row takes a while, however fast the machine is, until others have come and were seen: so no load ends before.
+    server.sql(
+        "CREATE TABLE seen (others int);
+         CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           PERFORM pg_sleep(0.001) WHERE NOT EXISTS (SELECT FROM seen); RETURN NEW;
+         END $$",
+    );
+    let table = |name: &str| {
+        server.sql(&format!(
+            "CREATE TABLE {name} (id bigint PRIMARY KEY, v bigint, t text);
+             CREATE TRIGGER lingers BEFORE INSERT ON {name} FOR EACH ROW EXECUTE FUNCTION linger()"
+        ));
+        format!("--table {name} --append --resumable --method insert --chunk-size 2KiB")
+    };
+    let alone = server.file("alone.csv", &numbered(8000));
+    let told = database(&server.load(&alone, &table("alone")));
     assert!(text(&told["changes"]).contains("is tried"), "{told}");
-    assert_eq!(server.sql("SELECT count(*), count(DISTINCT id) FROM alone"), "30000|30000");
+    assert_eq!(server.sql("SELECT count(*), count(DISTINCT id) FROM alone"), "8000|8000");
     let rows = 60_000;
     let file = server.file("slow.csv", &numbered(rows));
-    let flags = "--table slow --resumable --method insert --chunk-size 16KiB";
-    let child =
-        server.load_command(&file, flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = server.load_command(&file, &table("slow"));
+    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.unwrap();
     let has_begun = || server.try_sql("SELECT 1 / count(*) FROM slow");
     assert!((0..600).any(|_| {
@@ -146,10 +158,17 @@ fn connections_change_while_rows_go_and_others_are_minded(server: &Server) {
     std::thread::sleep(Duration::from_millis(700));
     let others: Vec<_> = (0..12)
         .map(|_| {
-            let mut other = server.client_command("SELECT pg_sleep(4)");
-            other.stdout(Stdio::null()).spawn().unwrap()
+            let mut other = server.client_command("SELECT pg_sleep(600)");
+            other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
         })
         .collect();
+    // Long enough for two looks at them by a load that looks once a second.
+    std::thread::sleep(Duration::from_secs(4));
+    server.sql("INSERT INTO seen VALUES (12)");
+    server.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()",
+    );
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for mut other in others {
