@@ -6,7 +6,7 @@
 use clap::Parser;
 use coload::{
     Error, InputForm, Inputs, Joined, LoadRequest, Origin, Partitions, PlaceOptions, PlanRequest,
-    Result, SAMPLE_BYTES, expand_inputs_with, parse_columns, plan_with,
+    Result, SAMPLE_BYTES, TEXT_ROOM, expand_inputs_with, parse_columns, plan_with,
 };
 use coload_serve::{ExternalInputs, ExternalOption, ExternalReference, OptionValue, ReadAs};
 use coload_source::InputFormat;
@@ -80,7 +80,7 @@ impl ExternalInputs for InPlace {
         }
         let wrong = |error: &Error| Error::Invalid(format!("{reference}: {error}"));
         let options = options(&reference.options).map_err(|error| wrong(&error))?;
-        expand_inputs_with(&reference.inputs, &self.places, &options.sheets.choice())
+        expand_inputs_with(&reference.inputs, &self.places, &options.sheets.choice(), TEXT_ROOM)
     }
 
     fn plan(&self, reference: &ExternalReference, inputs: Inputs) -> Result<LoadRequest> {

@@ -98,7 +98,8 @@ pub use in_place::InPlace;
 pub use mapping::Mapping;
 pub use origin::{Origin, Rows};
 pub use plan::{
-    LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, plan_with, sniff_input,
+    LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, TEXT_ROOM, plan_with,
+    sniff_input,
 };
 pub use remote_args::Identity;
 pub use set_columns::{SetColumn, SetValue};

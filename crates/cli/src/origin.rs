@@ -43,13 +43,18 @@ impl From<DatabaseRows> for Rows {
 }
 
 impl Origin {
-    /// The inputs, which are looked for if nobody has.
+    /// The inputs, which are looked for if nobody has; of texts of small files so many bytes may be kept.
     ///
     /// # Errors
     /// `Invalid` when one is not there.
-    pub fn inputs(&self, places: &PlaceOptions, sheets: &SheetChoice) -> Result<Inputs> {
+    pub fn inputs(
+        &self,
+        places: &PlaceOptions,
+        sheets: &SheetChoice,
+        text_room: usize,
+    ) -> Result<Inputs> {
         match self {
-            Origin::Named(names) => expand_inputs_with(names, places, sheets),
+            Origin::Named(names) => expand_inputs_with(names, places, sheets, text_room),
             Origin::Found(inputs) => Ok(inputs.clone()),
             Origin::Rows(rows) => Ok(vec![rows.input.clone()].into()),
         }
@@ -59,9 +64,14 @@ impl Origin {
     ///
     /// # Errors
     /// As [`Self::inputs`].
-    pub fn found(self, places: &PlaceOptions, sheets: &SheetChoice) -> Result<Self> {
+    pub fn found(
+        self,
+        places: &PlaceOptions,
+        sheets: &SheetChoice,
+        text_room: usize,
+    ) -> Result<Self> {
         match self {
-            Origin::Named(names) => Ok(Origin::Found(expand_inputs_with(&names, places, sheets)?)),
+            Origin::Named(_) => Ok(Origin::Found(self.inputs(places, sheets, text_room)?)),
             Origin::Found(_) | Origin::Rows(_) => Ok(self),
         }
     }

@@ -32,6 +32,8 @@ use crate::union::{Joined, KnownInputs, join_by_name};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
 pub const SAMPLE_BYTES: usize = 1 << 20;
+/// Bytes of texts of small files that are kept, if nobody says otherwise.
+pub const TEXT_ROOM: usize = 16 << 20;
 
 /// Bytes of the other inputs that are looked at for their fields.
 const HEADER_BYTES: usize = 64 << 10;
@@ -75,6 +77,9 @@ pub struct PlanRequest {
     pub delete_where: Option<String>,
     /// Bytes of the first input that are looked at; more than it has is all of it.
     pub sample_bytes: usize,
+    /// Bytes of the texts of small files that are kept from when they are found until they are loaded: each is opened once
+    /// then. A load counts them as memory.
+    pub text_room: usize,
 }
 
 impl PlanRequest {
@@ -124,6 +129,7 @@ impl PlanRequest {
             on_conflict: ConflictRule::Error,
             delete_where: None,
             sample_bytes: SAMPLE_BYTES,
+            text_room: TEXT_ROOM,
         }
     }
 }
@@ -232,7 +238,7 @@ pub fn plan_with(
              each by itself elsewhere, with its part of the mapping"
         )));
     }
-    let inputs = request.origin.inputs(&request.places, &request.sheets)?;
+    let inputs = request.origin.inputs(&request.places, &request.sheets, request.text_room)?;
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
     };

@@ -28,7 +28,7 @@ pub fn of_tables(request: &PlanRequest) -> Result<(Cow<'_, PlanRequest>, Vec<Pla
             "{flag} is for loads of one table, and --mapping has several: load each by itself, with its part of the mapping"
         )));
     }
-    let inputs = request.origin.inputs(&request.places, &request.sheets)?;
+    let inputs = request.origin.inputs(&request.places, &request.sheets, request.text_room)?;
     if let Some(once) = inputs.read_once() {
         return Err(Error::Invalid(format!(
             "{}: can be read only once, and each table of --mapping reads it (load a file)",

@@ -144,19 +144,21 @@ pub fn find_members(
     Ok(found.into_iter().map(|member| input(file, archive, member)).collect())
 }
 
-/// The only member of a file that is an archive; `None` for other files.
+/// Bytes of the head of a file by which an archive is told.
+pub const ARCHIVE_HEAD_BYTES: usize = tar::HEADER_BYTES;
+
+/// The only member of a file that is an archive; `None` for other files. `head` is its first [`ARCHIVE_HEAD_BYTES`], or more.
 ///
 /// # Errors
 /// `Invalid` when it has none or several.
 pub fn only_member(
-    file: &Arc<RawFile>,
+    (file, head): (&Arc<RawFile>, &[u8]),
     archive: &ArchiveAt,
     choice: &SheetChoice,
 ) -> Result<Option<InputFile>> {
     let shown = file.name();
-    let mut head = [0; tar::HEADER_BYTES];
-    let read = file.read_at(&mut head, 0)?;
-    let is_archive = head[..read].starts_with(b"PK\x03\x04") || tar::is_header(&head[..read]);
+    let head = &head[..head.len().min(ARCHIVE_HEAD_BYTES)];
+    let is_archive = head.starts_with(b"PK\x03\x04") || tar::is_header(head);
     // To look into what is compressed costs; its name has to say it.
     if !is_archive && !named_as_tar(archive.path()) {
         return Ok(None);

@@ -2,6 +2,7 @@
 
 mod list;
 mod listing;
+mod texts;
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,17 +13,18 @@ use coload_places::{ObjectRef, PlaceOptions, find_objects, is_address};
 use coload_types::{Error, Result};
 
 use crate::archive::{
-    ArchiveAt, Member, SEPARATOR, SheetArea, SheetChoice, Stored, find_members,
+    ARCHIVE_HEAD_BYTES, ArchiveAt, Member, SEPARATOR, SheetArea, SheetChoice, Stored, find_members,
     is_named_as_archive, only_member, split_address, split_argument,
 };
 use crate::compression::Compression;
 use crate::disk::{FileIdentity, check_path};
+use crate::open::HEAD_BYTES;
 use crate::raw::RawFile;
 use list::InputList;
 
 pub use list::Inputs;
 pub use listing::{Keep, Met, expand_inputs_where};
-use listing::{Order, glob_files};
+use listing::{Order, Wanted, glob_files};
 
 /// The argument that means standard input.
 pub const STDIN: &str = "-";
@@ -199,10 +201,11 @@ impl InputFile {
 /// `Invalid` for a missing file, a directory, a file that may not be read, a glob that finds
 /// nothing, and an input that is named twice. `Unavailable` when a server does not answer.
 pub fn expand_inputs(args: &[String]) -> Result<Inputs> {
-    expand_inputs_with(args, &PlaceOptions::default(), &SheetChoice::default())
+    expand_inputs_with(args, &PlaceOptions::default(), &SheetChoice::default(), 0)
 }
 
-/// As [`expand_inputs`], with what a user says of the places of objects, and of the sheets of books.
+/// As [`expand_inputs`], with what a user says of the places of objects, and of the sheets of books. Small files are looked
+/// at: the texts of the first are kept, of so many bytes together.
 ///
 /// # Errors
 /// As [`expand_inputs`].
@@ -210,6 +213,7 @@ pub fn expand_inputs_with(
     args: &[String],
     places: &PlaceOptions,
     sheets: &SheetChoice,
+    text_room: usize,
 ) -> Result<Inputs> {
     if args.is_empty() {
         return Err(Error::Invalid(
@@ -219,7 +223,7 @@ pub fn expand_inputs_with(
     }
     let objects = args.iter().filter(|arg| is_object(arg));
     let addresses: Vec<&str> = objects.map(|arg| object_of(arg).0).collect();
-    let mut inputs = InputList::default();
+    let mut inputs = InputList::with_texts(text_room);
     let mut found = match addresses.is_empty() {
         true => None,
         false => {
@@ -345,13 +349,23 @@ fn expand_one(arg: &str, sheets: &SheetChoice, inputs: &mut InputList) -> Result
         inputs.push(open_file(arg.to_owned(), Path::new(arg), sheets)?);
         return Ok(());
     }
-    glob_files(arg, Order::Sorted, sheets, &mut |_| Keep::Yes, &mut |input| inputs.push(input))
+    glob_files(arg, Order::Sorted, sheets, Wanted::All, &mut |Found { input, head }| {
+        let text = if input.bytes() == Some(head.len() as u64) { &head[..] } else { &[] };
+        inputs.push_read(input, text);
+    })
 }
 
 /// Opens the file, so that one that may not be read is told before the load, not in its middle.
 fn open_file(name: String, path: &Path, sheets: &SheetChoice) -> Result<InputFile> {
     let metadata = fs::metadata(path).map_err(|error| Error::io("open", path, &error))?;
-    open_found(name, path, &metadata, sheets)
+    Ok(open_found(name, path, &metadata, sheets)?.input)
+}
+
+/// An input that was found and opened.
+struct Found {
+    input: InputFile,
+    /// Its first bytes, if it is a file.
+    head: Vec<u8>,
 }
 
 /// The input that a path is, of which the system told this.
@@ -360,7 +374,7 @@ fn open_found(
     path: &Path,
     metadata: &fs::Metadata,
     sheets: &SheetChoice,
-) -> Result<InputFile> {
+) -> Result<Found> {
     if metadata.is_dir() {
         return Err(Error::Invalid(format!(
             "{name} is a directory: name its files, as in '{}/*.csv'",
@@ -368,17 +382,26 @@ fn open_found(
         )));
     }
     if !metadata.is_file() {
-        return Ok(InputFile { name, source: InputSource::Stream { path: path.to_owned() } });
+        let input = InputFile { name, source: InputSource::Stream { path: path.to_owned() } };
+        return Ok(Found { input, head: Vec::new() });
     }
+    open_regular(name, path, sheets)
+}
+
+/// The input that a regular file is.
+fn open_regular(name: String, path: &Path, sheets: &SheetChoice) -> Result<Found> {
     let file = Arc::new(RawFile::open(&name, path)?);
     let Some(identity) = file.identity().copied() else {
-        return Ok(InputFile { name, source: InputSource::Stream { path: path.to_owned() } });
+        let input = InputFile { name, source: InputSource::Stream { path: path.to_owned() } };
+        return Ok(Found { input, head: Vec::new() });
     };
+    let head = file.head(HEAD_BYTES)?;
     let archive = ArchiveAt::File { path: path.to_owned(), identity };
-    if let Some(member) = only_member(&file, &archive, sheets)? {
-        return Ok(member);
+    if let Some(member) = only_member((&file, &head), &archive, sheets)? {
+        return Ok(Found { input: member, head: Vec::new() });
     }
-    Ok(InputFile { name, source: InputSource::File { path: path.to_owned(), identity } })
+    let source = InputSource::File { path: path.to_owned(), identity };
+    Ok(Found { input: InputFile { name, source }, head })
 }
 
 /// The address of the object that an argument names, and the member that it names of it.
@@ -404,7 +427,8 @@ fn open_object(
     match member {
         Some(member) => find_members(&file, &archive, member, sheets),
         None => {
-            let found = only_member(&file, &archive, sheets)?;
+            let head = file.head(ARCHIVE_HEAD_BYTES)?;
+            let found = only_member((&file, &head), &archive, sheets)?;
             Ok(vec![found.unwrap_or(InputFile { name, source: InputSource::Object(object) })])
         }
     }

@@ -13,7 +13,7 @@ use crate::inputs::{InputFile, InputSource};
 use crate::raw::{Raw, RawFile, read_error};
 
 /// Bytes looked at for magic.
-const HEAD_BYTES: usize = 4096;
+pub const HEAD_BYTES: usize = 4096;
 
 /// An input to be read as text.
 pub struct TextInput {
@@ -91,9 +91,7 @@ impl TextInput {
 
     /// An object that is not named as an archive.
     fn of_object(file: RawFile) -> Result<Self> {
-        let mut head = vec![0; HEAD_BYTES.min(file.bytes() as usize)];
-        let read = file.read_at(&mut head, 0)?;
-        refuse_archive(file.name(), &head[..read])?;
+        refuse_archive(file.name(), &file.head(HEAD_BYTES)?)?;
         TextInput::of_file(file)
     }
 
@@ -102,14 +100,12 @@ impl TextInput {
     /// # Errors
     /// `Unavailable` when it cannot be read.
     pub fn of_file(file: RawFile) -> Result<Self> {
-        let mut head = vec![0; HEAD_BYTES.min(file.bytes() as usize)];
-        let read = file.read_at(&mut head, 0)?;
-        let mut format = Compression::detect(&head[..read]);
-        if format.is_none() && file.bytes() == read as u64 {
-            format = Compression::of_cut_head(file.name(), &head[..read]);
+        let head = file.head(HEAD_BYTES)?;
+        let mut format = Compression::detect(&head);
+        if format.is_none() && file.bytes() == head.len() as u64 {
+            format = Compression::of_cut_head(file.name(), &head);
         }
         let name = file.name().to_owned();
-        head.truncate(read);
         let raw = Arc::new(file).reader(0);
         Ok(TextInput { name, format, raw, head, check: None, held_bytes: 0 })
     }

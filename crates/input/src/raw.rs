@@ -10,6 +10,7 @@ use coload_places::ObjectRef;
 use coload_types::{Error, Result};
 
 use crate::disk::{DiskFile, FileIdentity, check_identity};
+use crate::inputs::Inputs;
 
 /// Where stored bytes are of which any part can be read: a disk, an object store. Whoever changes them, all that are read
 /// are those that were there when they were looked at first.
@@ -80,6 +81,12 @@ impl RawFile {
         let file = DiskFile::open(path)?;
         check_identity(name, before, file.identity())?;
         Ok(RawFile::of(name, file))
+    }
+
+    /// An input whose text was kept ([`Inputs::text`]).
+    pub fn of_text(inputs: Inputs, number: usize) -> Self {
+        let name = inputs.name(number);
+        RawFile::of(&name, KeptText { inputs, number })
     }
 
     /// An object that was found.
@@ -160,6 +167,17 @@ impl RawFile {
         Ok(wanted)
     }
 
+    /// Its first bytes, at most so many.
+    ///
+    /// # Errors
+    /// As [`RawFile::read_at`].
+    pub fn head(&self, bytes_max: usize) -> Result<Vec<u8>> {
+        let mut head = vec![0; self.bytes.min(bytes_max as u64) as usize];
+        let read = self.read_at(&mut head, 0)?;
+        head.truncate(read);
+        Ok(head)
+    }
+
     /// Checks that nobody wrote to the file since it was opened, or put another in its place.
     ///
     /// # Errors
@@ -178,6 +196,34 @@ impl RawFile {
             (Some(before), Some(now)) => check_identity(&self.name, before, now),
             _ => Ok(()),
         }
+    }
+}
+
+/// The text of an input that was kept.
+#[derive(Debug)]
+struct KeptText {
+    inputs: Inputs,
+    number: usize,
+}
+
+impl KeptText {
+    fn text(&self) -> &[u8] {
+        self.inputs.text(self.number).unwrap_or_default()
+    }
+}
+
+impl Store for KeptText {
+    fn bytes(&self) -> u64 {
+        self.text().len() as u64
+    }
+
+    fn read_at(&self, _name: &str, buffer: &mut [u8], at: u64) -> Result<()> {
+        buffer.copy_from_slice(&self.text()[at as usize..][..buffer.len()]);
+        Ok(())
+    }
+
+    fn check_unchanged(&self, _name: &str) -> Result<()> {
+        self.inputs.at(self.number).check_unchanged()
     }
 }
 

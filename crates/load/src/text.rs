@@ -141,9 +141,7 @@ impl Format for Text {
 
     fn check_unchanged(&self) -> Result<()> {
         match self {
-            Text::Files { inputs, .. } => {
-                inputs.iter().try_for_each(|input| input.check_unchanged())
-            }
+            Text::Files { inputs, .. } => inputs.check_unchanged(),
             Text::Stream(stream) => {
                 stream.inputs.iter().try_for_each(|input| input.check_unchanged())
             }
@@ -221,8 +219,6 @@ pub fn open_once(request: &LoadRequest, spool: Option<&Arc<Spool>>) -> Result<Op
 
 /// Inputs that one thread looks at in turn.
 const STEP_INPUTS: usize = 64;
-/// Share of the memory for the texts of small inputs, which are read when they are looked at.
-const TEXTS_SHARE: usize = 64;
 
 /// Why inputs are not read as files.
 enum NoFiles {
@@ -248,12 +244,11 @@ fn open_files(
         true => Grain::of(request, resources).chunk_bytes as u64,
         false => u64::MAX,
     };
-    let room = resources.memory / TEXTS_SHARE;
-    let mut files = OpenInputs::new(&request.inputs, head.line_end(), room);
+    let mut files = OpenInputs::new(&request.inputs, head.line_end());
     let fields = request.fields_of_inputs();
     let look = |number: usize| {
         let TextInput { raw, head: first, .. } = {
-            let text = TextInput::open(&request.inputs.at(number))?;
+            let text = request.inputs.open(number)?;
             if !(text.is_plain_file() && request.dialect.encoding.is_utf8(&text.start()?)) {
                 return Err(NoFiles::InOrder);
             }
@@ -263,7 +258,7 @@ fn open_files(
         if file.bytes() > bytes_max && *request.part(number) == PartIs::Whole {
             return Err(NoFiles::InOrder);
         }
-        Ok(Looked::at(file, first, &head.clone().with_fields(fields.of(number).count))?)
+        Ok(Looked::at(file, &first, &head.clone().with_fields(fields.of(number).count))?)
     };
     let count = request.inputs.len();
     let step = |step: usize| {

@@ -1,6 +1,7 @@
 //! Answers.
 
 use std::io::{self, Write};
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::thread::sleep;
 
@@ -22,7 +23,7 @@ pub fn answer(
     objects: &Mutex<Objects>,
     request: &Request,
     fault: Option<&Fault>,
-    to: &mut impl Write,
+    to: &mut TcpStream,
 ) -> io::Result<bool> {
     match fault {
         Some(Fault::Status(status)) => {
@@ -75,13 +76,12 @@ pub fn answer(
     if request.method == "HEAD" {
         return Ok(true);
     }
-    let body = object.part(part)?;
     if let Some(Fault::Cut(percent)) = fault {
-        to.write_all(&body[..body.len() * *percent as usize / 100])?;
-        to.flush()?;
+        let end = part.start + (part.end - part.start) * percent / 100;
+        object.send(part.start..end, to)?;
         return Ok(false);
     }
-    to.write_all(&body)?;
+    object.send(part, to)?;
     Ok(true)
 }
 

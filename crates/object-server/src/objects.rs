@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::TcpStream;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -51,14 +52,18 @@ pub struct Object {
 }
 
 impl Object {
-    /// Some of its bytes.
-    pub fn part(&self, range: Range<u64>) -> std::io::Result<Vec<u8>> {
+    /// Sends some of its bytes; those of a file go from the kernel's memory to the other end without a copy here.
+    pub fn send(&self, range: Range<u64>, to: &mut TcpStream) -> io::Result<()> {
         match &self.from {
-            Bytes::Memory(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
+            Bytes::Memory(bytes) => to.write_all(&bytes[range.start as usize..range.end as usize]),
             Bytes::File(path) => {
-                let mut part = vec![0; (range.end - range.start) as usize];
-                fs::File::open(path)?.read_exact_at(&mut part, range.start)?;
-                Ok(part)
+                let mut file = fs::File::open(path)?;
+                file.seek(SeekFrom::Start(range.start))?;
+                let length = range.end - range.start;
+                match io::copy(&mut file.take(length), to)? == length {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::UnexpectedEof.into()),
+                }
             }
         }
     }
@@ -97,7 +102,9 @@ impl Objects {
         let mut paths: Vec<String> = known.collect();
         if let Some(root) = &self.root {
             let mut files = Vec::new();
-            walk(root, Path::new(""), &mut files);
+            // A bucket of the laboratory may have a hundred thousand files, and others are not looked at for its list.
+            let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+            walk(root, Path::new(folder), &mut files);
             paths.extend(files.into_iter().filter(|path| path.starts_with(prefix)));
         }
         paths.sort_unstable();

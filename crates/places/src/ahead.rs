@@ -13,11 +13,14 @@
 //! Memory: blocks and heads take what `start` says; before it, heads take [`heads::ENDS_BYTES_MAX`]. 4 MiB more are parts
 //! that were looked at.
 
+mod flow;
 mod heads;
+mod seen;
 mod slots;
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use coload_threads::lock;
 use coload_types::{Error, Result};
@@ -26,19 +29,21 @@ use futures::{StreamExt, TryStreamExt};
 use crate::fetch::fetch;
 use crate::object::{ObjectRef, Objects};
 use crate::runtime::{handle, wait_for};
-use heads::{End, Heads};
+use heads::{End, Heads, Side};
 use slots::{Key, Slots, ToFetch};
 
 /// Bytes that are fetched at least where nobody reads ahead: what comes next is mostly near.
 const LOOK_BYTES: u64 = 64 << 10;
+/// Bytes of a part that is kept at most: footers are looked at more than once.
+const KEPT_PART_BYTES_MAX: u64 = 1 << 20;
 /// Small parts that are fetched at once.
-const LOOKS_AT_ONCE: usize = 32;
+const LOOKS_AT_ONCE: usize = 128;
 /// Least and most bytes of a block.
-const BLOCK_BYTES: (usize, usize) = (1 << 20, 8 << 20);
+const BLOCK_BYTES: (usize, usize) = (1 << 20, 4 << 20);
 /// Share of what may be there for objects that came as a whole when they were looked at.
 const HEADS_SHARE: usize = 4;
 /// Blocks that have room at once.
-const BLOCKS: usize = 16;
+const BLOCKS: usize = 64;
 
 /// What is there of some objects, and is coming.
 #[derive(Default)]
@@ -136,14 +141,16 @@ impl ReadAhead {
         loop {
             match Self::way(of, &mut state, at) {
                 Way::There(bytes, start, key) => {
-                    Self::go_on(&of.all, &mut state);
                     drop(state);
-                    let from = &bytes[(at - start) as usize..];
+                    let place = (at - start) as usize;
+                    let from = &bytes[place..];
                     let count = from.len().min(out.len());
                     out[..count].copy_from_slice(&from[..count]);
                     drop(bytes);
                     if let Some(key) = key {
-                        ahead.lock().slots.was_read(key, count);
+                        let mut state = ahead.lock();
+                        state.slots.was_read(key, place..place + count);
+                        Self::go_on(&of.all, &mut state);
                     }
                     return Ok(count);
                 }
@@ -164,8 +171,11 @@ impl ReadAhead {
         let is_ahead = state.slots.is_started();
         match Heads::side(of, at) {
             Some(side) if !is_ahead => {
-                let missing = state.heads.missing(of, side);
-                missing.into_iter().for_each(|end| Self::fetch_end(&of.all, end));
+                for side in [Side::Head, Side::Tail] {
+                    // Who looks at one end of an object mostly looks at the other.
+                    let missing = state.heads.missing(of, side);
+                    missing.into_iter().for_each(|end| Self::fetch_end(&of.all, end));
+                }
                 return state.heads.get((side, of.number), heads::range(of, side).start);
             }
             Some(side) if state.heads.has_whole(of.number, of.bytes()) => {
@@ -193,9 +203,10 @@ impl ReadAhead {
     fn fetch_block(all: &Arc<Objects>, block: ToFetch) {
         let ToFetch { key, range, buffer, start } = block;
         let of = all.at(key.0 as usize);
+        let began = Instant::now();
         let arrive = move |of: &ObjectRef, bytes: Result<Vec<u8>>| {
             let mut state = of.all.ahead.lock();
-            state.slots.arrived(key, start, bytes);
+            state.slots.arrived(key, start, (bytes, began.elapsed()));
             Self::go_on(&of.all, &mut state);
             drop(state);
             of.all.ahead.changed.notify_all();
@@ -246,7 +257,7 @@ impl ReadAhead {
         let bytes = wait_for(async move { fetch(&fetched, part, Vec::new()).await })?;
         let from = (at - range.start) as usize;
         out.copy_from_slice(&bytes[from..from + out.len()]);
-        if bytes.len() as u64 <= LOOK_BYTES {
+        if bytes.len() as u64 <= KEPT_PART_BYTES_MAX {
             ahead.lock().heads.keep_part(of.number, range.start, bytes);
         }
         Ok(out.len())

@@ -15,6 +15,7 @@ mod json;
 mod kept;
 mod left_out;
 mod rejected;
+mod stopwatch;
 mod window;
 
 use coload_transform::{Fragment, TemporaryDictionary};
@@ -26,6 +27,7 @@ use kept::{Kept, Place, leave_out, places, raw_record};
 use left_out::LeavingOut;
 pub use left_out::{LeftOut, Told};
 pub use rejected::{BadRecord, RejectedRecord, RejectedValue, VALUE_BYTES_MAX, told_bytes};
+use stopwatch::Stopwatch;
 pub use window::{Consumed, LastWindow, Window};
 
 use crate::column::{BadField, ColumnParser};
@@ -72,7 +74,7 @@ pub struct ChunkParser {
     /// Columns that left codes since the last fragment.
     plain_now: Vec<usize>,
     time: ParseTime,
-    clock: fn() -> u64,
+    clock: Stopwatch,
 }
 
 impl ChunkParser {
@@ -94,7 +96,7 @@ impl ChunkParser {
             leaving_out: LeavingOut::default(),
             plain_now: Vec::new(),
             time: ParseTime::default(),
-            clock,
+            clock: Stopwatch::new(clock),
         }
     }
 
@@ -140,6 +142,7 @@ impl ChunkParser {
 
     /// Reads the whole records of a window.
     pub fn parse_window(&mut self, window: &Window<'_>) -> Consumed {
+        self.clock.next(window.end - window.start);
         if let Some(json) = self.json.take() {
             return self.parse_json(json, window);
         }
@@ -147,7 +150,7 @@ impl ChunkParser {
         if self.rules.is_exotic() || escaped == Escaped::Separators {
             return self.parse_carefully(window);
         }
-        let started = (self.clock)();
+        let started = self.clock.start();
         let before = window.start - 1;
         self.ends.clear();
         self.ends.push(before as u32);
@@ -160,7 +163,7 @@ impl ChunkParser {
         // Fields are not what they stand for, as in quotes.
         seen.quote |= escaped == Escaped::Others;
         let cut = self.cut(window);
-        self.time.tokenise += (self.clock)() - started;
+        self.time.tokenise += self.clock.since(started);
         let Cut { ends, consumed } = cut;
         // One look at all is much less than one at each field. Fields end where characters do, unless what ends them can be
         // a part of one.
@@ -264,7 +267,7 @@ impl ChunkParser {
 
     /// Reads the records whose separators are in `ends`, up to byte `end`.
     fn read_records(&mut self, window: &Window<'_>, seen: &Seen, end: usize) {
-        let started = (self.clock)();
+        let started = self.clock.start();
         let ends = std::mem::take(&mut self.ends);
         let stride = self.rules.fields + usize::from(self.rules.trailing == Trailing::Delimiter);
         let records = (ends.len() - 1) / stride;
@@ -283,12 +286,12 @@ impl ChunkParser {
         // Separators past the last record of the chunk may hold newlines; then all are looked at.
         let newlines = (seen.newlines == records).then_some(records);
         if self.rules.comment.is_none() && is_regular(&rows, newlines) {
-            self.time.tokenise += (self.clock)() - started;
+            self.time.tokenise += self.clock.since(started);
             self.read_regular(&rows, seen, &|| places(&rows, window));
             self.lines += lines;
         } else {
             let kept = self.sort_out(window, &ends);
-            self.time.tokenise += (self.clock)() - started;
+            self.time.tokenise += self.clock.since(started);
             let rows = Rows {
                 text: &kept.text,
                 ends: &kept.ends,
@@ -314,7 +317,7 @@ impl ChunkParser {
         if rows.count == 0 {
             return;
         }
-        let started = (self.clock)();
+        let started = self.clock.start();
         self.columns.iter_mut().for_each(|column| column.weigh_symbols(rows));
         let marks: Vec<_> = self.columns.iter().map(ColumnParser::mark).collect();
         let mut bad = std::mem::take(&mut self.bad);
@@ -357,7 +360,7 @@ impl ChunkParser {
                 changing = self.changing();
             }
         }
-        self.time.convert += (self.clock)() - started;
+        self.time.convert += self.clock.since(started);
         if bad.is_empty() && self.leaving_out.is_among(self.rows, rows.count) {
             self.read_without(rows, seen, marks, places());
         } else if bad.is_empty() {
@@ -454,10 +457,11 @@ impl ChunkParser {
     pub fn finish(&mut self, dictionary: u32) -> Result<Fragment> {
         assert!(self.rejects.is_empty(), "rejects of a piece that has not ended");
         self.leaving_out = LeavingOut::default();
-        let started = (self.clock)();
+        self.clock.next(usize::MAX);
+        let started = self.clock.start();
         let columns =
             self.columns.iter_mut().map(|c| c.finish(dictionary)).collect::<Result<Vec<_>>>()?;
-        self.time.convert += (self.clock)() - started;
+        self.time.convert += self.clock.since(started);
         Ok(Fragment { rows: std::mem::take(&mut self.rows) as u32, columns })
     }
 }

@@ -1,6 +1,7 @@
 //! Things that are made by several threads and taken in their order.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::Result as Outcome;
@@ -50,6 +51,32 @@ pub fn in_order<T: Send, E: Send>(
         join_all(helpers);
         done.unwrap_or_else(|panic| resume_unwind(panic))
     })
+}
+
+/// Things that a thread takes at once, and most threads, of [`map_in_order`].
+const STEP_THINGS: usize = 64;
+const THREADS_MAX: usize = 8;
+
+/// What becomes of each of some things, in their order, by threads: each call is short, and mostly waits for the system.
+///
+/// # Errors
+/// The first of the calls, in the order of the things.
+///
+/// # Panics
+/// With the panic of a call.
+pub fn map_in_order<T: Sync, U: Send, E: Send>(
+    things: &[T],
+    each: impl Fn(&T) -> Result<U, E> + Sync,
+) -> Result<Vec<U>, E> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let steps: Vec<&[T]> = things.chunks(STEP_THINGS).collect();
+    let mut all = Vec::with_capacity(things.len());
+    let make = |step: usize| steps[step].iter().map(&each).collect::<Result<Vec<U>, E>>();
+    in_order(steps.len(), threads.min(THREADS_MAX), make, |_, mut made| {
+        all.append(&mut made);
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// What was made and not taken yet.

@@ -84,6 +84,9 @@ impl Attendant for Person {
     }
 }
 
+/// Share of the memory of a load for the texts of small files.
+const TEXTS_SHARE: usize = 64;
+
 /// Loads into a destination: the call, what follows the prefix of `--into`, and what is asked for. `None` when there is
 /// nothing to load.
 type LoadInto = fn(&Call<'_>, &OsStr, PlanRequest) -> Done<Option<Loaded>>;
@@ -303,6 +306,7 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
         }),
         delete_where: args.delete_where.clone(),
         sample_bytes: args.sample.unwrap_or(SAMPLE_BYTES),
+        text_room: resources(args).memory / TEXTS_SHARE,
     })
 }
 
@@ -333,7 +337,7 @@ fn origin_of(args: &LoadArgs) -> Done<Origin> {
 /// `Failed` when one is not there.
 pub fn find_inputs(request: &mut PlanRequest) -> Done {
     let origin = std::mem::replace(&mut request.origin, Origin::Found(Inputs::default()));
-    request.origin = origin.found(&request.places, &request.sheets)?;
+    request.origin = origin.found(&request.places, &request.sheets, request.text_room)?;
     Ok(())
 }
 

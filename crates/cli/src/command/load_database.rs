@@ -29,7 +29,7 @@ pub fn load_into(call: &Call<'_>, _: &OsStr, mut request: PlanRequest) -> Done<O
     }
     // Looked at first, so that a name that is wrong connects to nobody.
     load::find_inputs(&mut request)?;
-    let first = request.origin.inputs(&request.places, &request.sheets)?.first();
+    let first = request.origin.inputs(&request.places, &request.sheets, 0)?.first();
     let name = match (&request.table, first) {
         (Some(table), _) => table.clone(),
         // A file's name is one name, dots or not.

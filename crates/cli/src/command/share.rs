@@ -107,7 +107,7 @@ pub fn find_inputs(
     if !found.are_few()
         && let Some(least) = found.least()
     {
-        let first = expand_inputs_with(&[least.to_owned()], places, sheets)?;
+        let first = expand_inputs_with(&[least.to_owned()], places, sheets, 0)?;
         let others = inputs.iter().filter(|input| input.name != least);
         let others = others.filter(|input| own == Some(worker_of_name(&input.name, workers)));
         inputs = first.iter().chain(others).collect();

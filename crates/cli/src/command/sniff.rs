@@ -67,6 +67,7 @@ fn find(args: &SniffArgs) -> Done<Found> {
             std::slice::from_ref(&args.input),
             &args.places.options(),
             &args.sheets.choice(),
+            0,
         )?;
         let (sniffed, form) = coload::sniff_input(&inputs, &given, args.sample)?;
         for table in args.dialect.mapping.iter().flat_map(|mapping| &mapping.tables) {

@@ -11,16 +11,22 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use coload_places::Objects;
+use coload_types::Result;
 
+use super::texts::Texts;
 use super::{InputFile, InputSource};
 use crate::disk::FileIdentity;
 use crate::names::Names;
+use crate::open::TextInput;
+use crate::raw::RawFile;
 
 /// Inputs in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inputs {
     names: Arc<Names>,
     sources: Arc<Sources>,
+    /// Of small files.
+    texts: Arc<Texts>,
 }
 
 /// Where inputs are read from.
@@ -141,7 +147,8 @@ impl EachSource {
 impl Inputs {
     /// Inputs of these names that come in order, all from a place.
     pub fn streams(names: Arc<Names>, place: PathBuf) -> Self {
-        Inputs { names, sources: Arc::new(Sources::Streams(place)) }
+        let texts = Arc::default();
+        Inputs { names, sources: Arc::new(Sources::Streams(place)), texts }
     }
 
     /// Inputs of these names that stand one after the other in a file; `ends` says where each ends.
@@ -150,7 +157,8 @@ impl Inputs {
     /// When there are more names than ends, or fewer.
     pub fn parts(names: Arc<Names>, file: PathBuf, ends: Vec<u64>) -> Self {
         assert_eq!(names.len(), ends.len(), "inputs have names and ends");
-        Inputs { names, sources: Arc::new(Sources::Parts(file, ends)) }
+        let texts = Arc::default();
+        Inputs { names, sources: Arc::new(Sources::Parts(file, ends)), texts }
     }
 
     /// Number of inputs.
@@ -178,6 +186,26 @@ impl Inputs {
             }
         };
         InputFile { name, source }
+    }
+
+    /// The text of an input, if it was read and kept when the input was found, and is not empty: all that it holds, as it
+    /// is stored.
+    pub fn text(&self, number: usize) -> Option<&[u8]> {
+        self.texts.get(number)
+    }
+
+    /// Opens an input to be read as text, which is there if it was kept.
+    ///
+    /// # Errors
+    /// As [`TextInput::open`].
+    ///
+    /// # Panics
+    /// When there is no such input.
+    pub fn open(&self, number: usize) -> Result<TextInput> {
+        match self.text(number) {
+            Some(_) => TextInput::of_file(RawFile::of_text(self.clone(), number)),
+            None => TextInput::open(&self.at(number)),
+        }
     }
 
     /// An input, if there is one of that number.
@@ -290,7 +318,7 @@ impl Inputs {
             Sources::Each(each) => each.others.len() * OTHER_BYTES,
             Sources::Streams(_) | Sources::Parts(..) => 0,
         };
-        self.names.held_bytes() + self.len() * size_of::<File>() + others
+        self.names.held_bytes() + self.len() * size_of::<File>() + others + self.texts.held_bytes()
     }
 }
 
@@ -313,18 +341,34 @@ impl From<Vec<InputFile>> for Inputs {
 pub struct InputList {
     names: Names,
     sources: EachSource,
+    texts: Texts,
 }
 
 impl InputList {
+    /// None yet; of their texts so many bytes are kept.
+    pub fn with_texts(room: usize) -> Self {
+        InputList { texts: Texts::new(room), ..InputList::default() }
+    }
+
     /// Adds an input behind those before.
     pub fn push(&mut self, input: InputFile) {
+        self.push_read(input, &[]);
+    }
+
+    /// The same with its text, if that was read; else it is empty.
+    pub fn push_read(&mut self, input: InputFile, text: &[u8]) {
         self.sources.push(&input.name, input.source);
         self.names.push(&input.name);
+        self.texts.push(text);
     }
 
     /// The inputs that were added, in their order.
     pub fn finish(self) -> Inputs {
-        Inputs { names: Arc::new(self.names), sources: Arc::new(Sources::Each(self.sources)) }
+        Inputs {
+            names: Arc::new(self.names),
+            sources: Arc::new(Sources::Each(self.sources)),
+            texts: Arc::new(self.texts),
+        }
     }
 }
 

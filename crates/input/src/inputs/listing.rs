@@ -8,25 +8,23 @@
 //! entry; of other patterns a folder at a time is in memory.
 
 use std::fs;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use coload_places::{PlaceOptions, find_objects_where};
-use coload_threads::in_order;
+use coload_threads::map_in_order;
 use coload_types::{Error, Result};
 use glob::Pattern;
 
 use super::list::InputList;
 use super::{
-    InputFile, Inputs, expand_one, find_twice, is_object, object_of, open_found, open_object,
+    Found, InputFile, Inputs, expand_one, find_twice, is_object, object_of, open_found,
+    open_object, open_regular,
 };
 use crate::archive::{SheetChoice, split_argument};
 
-/// Paths that are looked at together, how many of them by a thread in turn, and by how many threads.
+/// Paths that are looked at together.
 const BATCH_PATHS: usize = 4096;
-const STEP_PATHS: usize = 64;
-const THREADS_MAX: usize = 8;
 
 /// An input that was found, before it is opened.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +117,8 @@ fn files(
         }
         return Ok(found);
     }
-    glob_files(arg, Order::Any, sheets, keep, &mut |input| found.push(input))?;
+    let wanted = Wanted::Those(keep);
+    glob_files(arg, Order::Any, sheets, wanted, &mut |opened| found.push(opened.input))?;
     Ok(found)
 }
 
@@ -132,7 +131,22 @@ pub enum Order {
     Any,
 }
 
-/// Gives the files of a pattern that are kept.
+/// Which of the files of a pattern are opened.
+pub enum Wanted<'a> {
+    /// All of them.
+    All,
+    /// Those that are kept.
+    Those(&'a mut dyn FnMut(Met<'_>) -> Keep),
+}
+
+/// A path that is like a pattern.
+struct Listed {
+    path: PathBuf,
+    /// Whether its folder tells that it is a regular file.
+    is_regular: bool,
+}
+
+/// Gives the files of a pattern that are wanted.
 ///
 /// # Errors
 /// `Invalid` when there is none, or when one cannot be opened.
@@ -140,39 +154,62 @@ pub fn glob_files(
     arg: &str,
     order: Order,
     sheets: &SheetChoice,
-    keep: &mut dyn FnMut(Met<'_>) -> Keep,
-    found: &mut dyn FnMut(InputFile),
+    mut wanted: Wanted<'_>,
+    found: &mut dyn FnMut(Found),
 ) -> Result<()> {
     let (mut paths, mut any) = (Vec::new(), false);
+    let mut take = |paths: &[Listed]| match &mut wanted {
+        Wanted::All => take_all(paths, sheets, found),
+        Wanted::Those(keep) => take_kept(paths, sheets, keep, found),
+    };
     for_each_path(arg, order, &mut |path| {
         paths.push(path);
         if paths.len() == BATCH_PATHS {
-            any |= take_files(&std::mem::take(&mut paths), sheets, keep, found)?;
+            any |= take(&std::mem::take(&mut paths))?;
         }
         Ok(())
     })?;
-    any |= take_files(&paths, sheets, keep, found)?;
+    any |= take(&paths)?;
     match any {
         true => Ok(()),
         false => Err(Error::Invalid(format!("no file matches {arg}"))),
     }
 }
 
+/// Opens the files of paths; gives whether one of the paths is a file.
+fn take_all(paths: &[Listed], sheets: &SheetChoice, found: &mut dyn FnMut(Found)) -> Result<bool> {
+    let opened = map_in_order(paths, |Listed { path, is_regular }| {
+        let name = path.to_string_lossy().into_owned();
+        if *is_regular {
+            return open_regular(name, path, sheets).map(Some);
+        }
+        let meta = look_at(path)?;
+        // A directory beside the files is not meant by a glob.
+        match meta.is_dir() {
+            true => Ok(None),
+            false => open_found(name, path, &meta, sheets).map(Some),
+        }
+    })?;
+    let mut any = false;
+    for one in opened.into_iter().flatten() {
+        any = true;
+        found(one);
+    }
+    Ok(any)
+}
+
 /// Looks at the files of paths and opens those that are kept; gives whether one of the paths is a file.
-fn take_files(
-    paths: &[PathBuf],
+fn take_kept(
+    paths: &[Listed],
     sheets: &SheetChoice,
     keep: &mut dyn FnMut(Met<'_>) -> Keep,
-    found: &mut dyn FnMut(InputFile),
+    found: &mut dyn FnMut(Found),
 ) -> Result<bool> {
-    let metas = by_threads(paths, |path| {
-        fs::metadata(path).map_err(|error| Error::io("open", path, &error))
-    })?;
-    // A directory beside the files is not meant by a glob.
+    let metas = map_in_order(paths, |listed| look_at(&listed.path))?;
     let files = paths.iter().zip(&metas).filter(|(_, meta)| !meta.is_dir());
     let mut any = false;
     let mut kept = Vec::new();
-    for (path, meta) in files {
+    for (Listed { path, .. }, meta) in files {
         any = true;
         let name = path.to_string_lossy().into_owned();
         let modified_ns = ns(meta.modified().ok());
@@ -181,26 +218,15 @@ fn take_files(
             kept.push((name, path, meta));
         }
     }
-    let opened =
-        by_threads(&kept, |(name, path, meta)| open_found(name.clone(), path, meta, sheets))?;
-    opened.into_iter().for_each(found);
+    let open = |(name, path, meta): &(String, &PathBuf, &fs::Metadata)| {
+        open_found(name.clone(), path, meta, sheets)
+    };
+    map_in_order(&kept, open)?.into_iter().for_each(found);
     Ok(any)
 }
 
-/// What becomes of each of some things, in their order. Most of it is waiting for the system.
-fn by_threads<T: Sync, U: Send>(
-    things: &[T],
-    each: impl Fn(&T) -> Result<U> + Sync,
-) -> Result<Vec<U>> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let steps: Vec<&[T]> = things.chunks(STEP_PATHS).collect();
-    let mut all = Vec::with_capacity(things.len());
-    let make = |step: usize| steps[step].iter().map(&each).collect::<Result<Vec<U>>>();
-    in_order(steps.len(), threads.min(THREADS_MAX), make, |_, mut made| {
-        all.append(&mut made);
-        Ok(())
-    })?;
-    Ok(all)
+fn look_at(path: &Path) -> Result<fs::Metadata> {
+    fs::metadata(path).map_err(|error| Error::io("open", path, &error))
 }
 
 fn ns(time: Option<SystemTime>) -> i128 {
@@ -212,14 +238,15 @@ fn ns(time: Option<SystemTime>) -> i128 {
 fn for_each_path(
     arg: &str,
     order: Order,
-    each: &mut dyn FnMut(PathBuf) -> Result<()>,
+    each: &mut dyn FnMut(Listed) -> Result<()>,
 ) -> Result<()> {
     let wrong = |error| Error::Invalid(format!("{arg} is no glob: {error}"));
     let (folder, last) = arg.rsplit_once('/').unwrap_or(("", arg));
     let is_simple = !folder.contains(['*', '?', '[']) && !last.contains("**");
     if !is_simple {
         for path in glob::glob(arg).map_err(wrong)? {
-            each(path.map_err(|error| Error::io("read", error.path(), error.error()))?)?;
+            let path = path.map_err(|error| Error::io("read", error.path(), error.error()))?;
+            each(Listed { path, is_regular: false })?;
         }
         return Ok(());
     }
@@ -234,19 +261,24 @@ fn for_each_path(
     }
     let fail = |error: std::io::Error| Error::io("read", dir, &error);
     // As globs name files: without a dot for the folder that one is in.
-    let mut each = |name: &str| match folder {
-        "" if !arg.starts_with('/') => each(PathBuf::from(name)),
-        _ => each(dir.join(name)),
+    let mut each = |name: &str, is_regular: bool| {
+        let path = match folder {
+            "" if !arg.starts_with('/') => PathBuf::from(name),
+            _ => dir.join(name),
+        };
+        each(Listed { path, is_regular })
     };
-    let mut names: Vec<Box<str>> = Vec::new();
+    let mut names: Vec<(Box<str>, bool)> = Vec::new();
     for entry in fs::read_dir(dir).map_err(fail)? {
-        let name = entry.map_err(fail)?.file_name();
+        let entry = entry.map_err(fail)?;
+        let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| pattern.matches(name)) else { continue };
+        let is_regular = entry.file_type().is_ok_and(|kind| kind.is_file());
         match order {
-            Order::Any => each(name)?,
-            Order::Sorted => names.push(name.into()),
+            Order::Any => each(name, is_regular)?,
+            Order::Sorted => names.push((name.into(), is_regular)),
         }
     }
     names.sort_unstable();
-    names.iter().try_for_each(|name| each(name))
+    names.iter().try_for_each(|(name, is_regular)| each(name, *is_regular))
 }

@@ -62,7 +62,7 @@ fn choice(sheet: Option<&str>, area: Option<&str>) -> SheetChoice {
 
 fn find(path: &Path, member: &str, choice: &SheetChoice) -> Result<Vec<InputFile>> {
     let name = format!("{}{member}", path.display());
-    Ok(expand_inputs_with(&[name], &PlaceOptions::default(), choice)?.iter().collect())
+    Ok(expand_inputs_with(&[name], &PlaceOptions::default(), choice, 0)?.iter().collect())
 }
 
 /// The text of the sheets of a book.

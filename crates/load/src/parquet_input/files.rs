@@ -204,7 +204,9 @@ fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead
         all.filter(|(stored, _)| stored.is_text()).map(|(_, leaf)| *leaf)
     };
     let heads = groups.iter().filter(|group| group.rows > 0).flat_map(|group| {
-        texts().map(|leaf| &group.columns[leaf]).filter(|column| column.bytes > 0)
+        texts()
+            .map(|leaf| &group.columns[leaf])
+            .filter(|column| column.has_codes && column.bytes > 0)
     });
     file.look_at(
         heads.map(|column| column.start..column.start + column.bytes.min(DICTIONARY_HEAD_BYTES)),
@@ -237,6 +239,7 @@ fn memory_bytes(
         bytes =
             bytes.saturating_add(column.raw_bytes.min(column.bytes.saturating_mul(EXPANSION_MAX)));
         if stored.is_text()
+            && column.has_codes
             && let Some((values, raw)) = dictionary_bytes(column, &body)?
         {
             let each = raw / u64::from(values.max(1));

@@ -1,7 +1,7 @@
 //! Files of text that a load reads: where their records begin and end.
 //!
-//! Cost: 16 bytes an input beside its name. Where inputs are many and small, the text of as many as memory has room for is kept when they
-//! are looked at, and others are opened again to be read, which is done once; other files stay known, with their descriptors.
+//! Cost: 16 bytes an input beside its name. Where inputs are many and small, they are opened again to be read, which is done once, but
+//! for those whose text was kept when they were found; other files stay known, with their descriptors.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use coload_input::{Inputs, RawFile, TextInput};
 use coload_source::{END_MARKS_MAX, LineEnd, without_end_mark};
+use coload_threads::map_in_order;
 use coload_types::{Error, Result};
 
 use super::chunks::{ChunkPieces, Piece, Start};
@@ -35,44 +36,12 @@ pub struct OpenInputs {
     /// Inputs of which a part is read: where its first record starts, and before which byte records start.
     parts: BTreeMap<usize, Range<u64>>,
     line_end: LineEnd,
-    texts: Texts,
-}
-
-/// The texts of the first inputs, as long as there is room.
-#[derive(Debug, Default)]
-struct Texts {
-    bytes: Vec<u8>,
-    /// Where the text of each input ends.
-    ends: Vec<usize>,
-    /// Most bytes.
-    room: usize,
-}
-
-impl Texts {
-    /// Keeps the text of the next input; of one that is kept otherwise it is empty.
-    fn push(&mut self, text: &[u8]) {
-        if self.room < self.bytes.len() + text.len() {
-            // The inputs behind it are not kept either.
-            self.room = 0;
-            return;
-        }
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn get(&self, number: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(number)?;
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Some(&self.bytes[start..end])
-    }
 }
 
 /// An input that was looked at.
 #[derive(Debug)]
 pub struct Looked {
     file: Arc<RawFile>,
-    /// Its first bytes.
-    first: Vec<u8>,
     opened: OpenFile,
 }
 
@@ -81,9 +50,9 @@ impl Looked {
     ///
     /// # Errors
     /// `Invalid` when it has no such head or footer, `Unavailable` when it cannot be read.
-    pub fn at(file: Arc<RawFile>, first: Vec<u8>, head: &Head) -> Result<Self> {
-        let opened = look_at(&Bytes { file: &file, first: &first }, head)?;
-        Ok(Looked { file, first, opened })
+    pub fn at(file: Arc<RawFile>, first: &[u8], head: &Head) -> Result<Self> {
+        let opened = look_at(&Bytes { file: &file, first }, head)?;
+        Ok(Looked { file, opened })
     }
 
     /// The file.
@@ -190,6 +159,11 @@ impl OpenInput<'_> {
         }
     }
 
+    /// Whether its bytes are in memory.
+    pub fn is_kept(&self) -> bool {
+        matches!(self.file, InputAt::Kept(..))
+    }
+
     /// Compares the file with what it was when the load was planned, as [`RawFile::check_unchanged`] does.
     pub fn check_unchanged(&self) -> Result<()> {
         match self.file {
@@ -202,12 +176,11 @@ impl OpenInput<'_> {
 }
 
 impl OpenInputs {
-    /// None of these inputs is open yet; of texts so many bytes may be kept.
-    pub fn new(inputs: &Inputs, line_end: LineEnd, room: usize) -> Self {
+    /// None of these inputs is open yet.
+    pub fn new(inputs: &Inputs, line_end: LineEnd) -> Self {
         let files = Vec::with_capacity(inputs.len());
         let (kept, parts) = (BTreeMap::new(), BTreeMap::new());
-        let texts = Texts { room, ..Texts::default() };
-        OpenInputs { inputs: inputs.clone(), files, kept, parts, line_end, texts }
+        OpenInputs { inputs: inputs.clone(), files, kept, parts, line_end }
     }
 
     /// Reads only the records of the input that was looked at last which start before `to`; the first starts at `start`.
@@ -221,13 +194,9 @@ impl OpenInputs {
 
     /// Takes the next input.
     pub fn push(&mut self, looked: Looked) {
-        let Looked { file, first, opened } = looked;
+        let Looked { file, opened } = looked;
         let number = self.files.len();
         let is_many = self.inputs.len() > INPUTS_KEPT_MAX && self.inputs.is_file(number);
-        let is_known = file.bytes() == first.len() as u64;
-        if is_many && self.texts.ends.len() == number {
-            self.texts.push(if is_known { &first } else { &[] });
-        }
         if !(is_many && opened.bytes <= BYTES_READ_ONCE) {
             self.kept.insert(number, file);
         }
@@ -240,8 +209,7 @@ impl OpenInputs {
     /// When there is no such input.
     pub fn at(&self, number: usize) -> OpenInput<'_> {
         let OpenFile { bytes, data_start, data_line } = self.files[number];
-        let text = self.texts.get(number).filter(|text| !text.is_empty());
-        let file = match (self.kept.get(&number), text) {
+        let file = match (self.kept.get(&number), self.inputs.text(number)) {
             (Some(file), _) => InputAt::File(file),
             (None, Some(text)) => InputAt::Kept(text, &self.inputs, number),
             (None, None) => InputAt::Named(&self.inputs, number),
@@ -287,6 +255,15 @@ impl OpenInputs {
     pub fn chunk_bytes(&self, chunk: &ChunkPieces) -> u64 {
         let pieces = self.pieces(chunk);
         pieces.iter().map(|piece| piece.end - piece.start).sum()
+    }
+
+    /// Checks that all are still what they were when the load was planned.
+    ///
+    /// # Errors
+    /// As [`OpenInput::check_unchanged`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        let numbers: Vec<u32> = (0..self.files.len() as u32).collect();
+        map_in_order(&numbers, |number| self.at(*number as usize).check_unchanged()).map(drop)
     }
 
     /// Checks that they are those that were opened before. One that is opened to be read is then what it was when the

@@ -27,8 +27,8 @@ fn open(request: &LoadRequest, number: usize) -> Result<OpenInputs> {
     let fields = request.fields_of_inputs().of(number).count;
     let head = Head::new(request).with_fields(fields);
     let file = file_of(request, number)?;
-    let mut inputs = OpenInputs::new(&Inputs::from(vec![input]), head.line_end(), 0);
-    inputs.push(Looked::at(file, Vec::new(), &head)?);
+    let mut inputs = OpenInputs::new(&Inputs::from(vec![input]), head.line_end());
+    inputs.push(Looked::at(file, &[], &head)?);
     Ok(inputs)
 }
 

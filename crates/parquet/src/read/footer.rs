@@ -82,6 +82,8 @@ pub struct ColumnAt {
     pub(super) codec: i32,
     /// Number of the type of its values.
     physical: i32,
+    /// Whether pages of it may be codes of a dictionary, as the footer says.
+    pub has_codes: bool,
 }
 
 /// What of row groups is kept.
@@ -93,12 +95,17 @@ pub struct Leaves {
     pub with_hints: bool,
 }
 
+/// Numbers of the encodings of codes, an old one and today's.
+const CODES: [i32; 2] = [2, 8];
+
 /// A column chunk as the footer has it.
 #[derive(Debug, Default)]
 struct Chunk<'a> {
     is_elsewhere: bool,
     is_encrypted: bool,
     physical: i32,
+    /// Whether codes are among the encodings; `None` where these are not told.
+    has_codes: Option<bool>,
     codec: i32,
     bytes: u64,
     raw_bytes: u64,
@@ -162,6 +169,14 @@ impl<'a> Chunk<'a> {
         from.structure(|from, field, kind| {
             match field {
                 1 => self.physical = from.i32(kind)?,
+                2 => {
+                    let mut has_codes = false;
+                    from.list(kind, Kind::Int, |from| {
+                        has_codes |= CODES.contains(&from.i32(Kind::Int)?);
+                        Ok(())
+                    })?;
+                    self.has_codes = Some(has_codes);
+                }
                 4 => self.codec = from.i32(kind)?,
                 6 => self.raw_bytes = from.u64(kind)?,
                 7 => self.bytes = from.u64(kind)?,
@@ -185,7 +200,8 @@ impl<'a> Chunk<'a> {
         let is_first = |at: &u64| *at > 0 && (*at < data || data == 0);
         let start = self.dictionary.filter(is_first).unwrap_or(data);
         let Chunk { codec, bytes, raw_bytes, physical, .. } = *self;
-        Some(ColumnAt { start, bytes, raw_bytes, codec, physical })
+        let has_codes = self.has_codes.unwrap_or(true);
+        Some(ColumnAt { start, bytes, raw_bytes, codec, physical, has_codes })
     }
 
     fn hints(&self) -> ColumnHints {

@@ -24,7 +24,7 @@ pub const ENDS_BYTES_MAX: u64 = 16 << 20;
 /// Fewest and most bytes of a head: what is looked at to infer types, if there are few objects.
 const HEAD_BYTES: (u64, u64) = (64 << 10, 1 << 20);
 /// Bytes of a tail: footers of files with some row groups.
-const TAIL_BYTES: u64 = 64 << 10;
+const TAIL_BYTES: u64 = 256 << 10;
 /// Most bytes of parts that are kept.
 const PARTS_BYTES_MAX: usize = 4 << 20;
 

@@ -1,12 +1,18 @@
 //! Blocks that are there or coming, and which comes next.
+//!
+//! A block goes when all its bytes were read. Which were is known, and not only how many: who looks for the head of a page
+//! reads what is behind it, too, and so twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use coload_types::{Error, Result};
 
 use super::Way;
+use super::flow::Flow;
+use super::seen::Seen;
 use crate::blocks::Blocks;
 use crate::object::{Object, ObjectRef};
 
@@ -26,12 +32,14 @@ pub struct ToFetch {
     pub start: u32,
 }
 
-/// Blocks that come at once.
-const COMING_MAX: usize = 16;
+/// Blocks that are fetched at once at most for who reads again what was read.
+const TRAIL_MAX: usize = 15;
+/// Objects between the block that is next and one that is wanted, at most, for that to be waited for.
+const NEAR_OBJECTS: u32 = 256;
+/// Buffers that are kept for blocks to come.
+const FREE_MAX: usize = 4;
 /// Trails that are followed: more than threads read at once.
 const TRAILS_MAX: usize = 64;
-/// Bytes of a block that may be left unread when it goes: a header, what stands between pages.
-const SLACK_BYTES: usize = 64 << 10;
 /// A block that was begun and not asked for again while so many others were gives room to the next.
 const FORGOTTEN_AFTER: u64 = 4096;
 
@@ -46,13 +54,14 @@ pub struct Slots {
     /// Blocks of these.
     parts: BTreeMap<u32, Arc<Blocks>>,
     slots: HashMap<Key, Slot>,
-    /// Blocks that went before they were read.
+    /// Blocks that went before all of them was read.
     left: HashSet<Key>,
     next: Key,
     /// Who reads again what was read before, those last at the back.
     trails: VecDeque<Trail>,
     held: usize,
     coming: usize,
+    flow: Flow,
     /// Buffers that are not used.
     free: Vec<Vec<u8>>,
     asked: u64,
@@ -72,7 +81,7 @@ struct Trail {
 struct Slot {
     filling: Filling,
     bytes: usize,
-    read: usize,
+    seen: Seen,
     /// When it was asked for last, counted in what was asked for; 0 if it was not.
     asked: u64,
 }
@@ -135,7 +144,7 @@ impl Slots {
         }
         let range = self.pass(objects, &is_there)?;
         let bytes = (range.end - range.start) as usize;
-        if self.coming >= COMING_MAX || !self.has_room(bytes) {
+        if self.coming >= self.flow.most() || !self.has_room(bytes) {
             return None;
         }
         let key = self.next;
@@ -184,7 +193,11 @@ impl Slots {
 
     fn fetch(&mut self, key: Key, range: Range<u64>, asked: u64) -> ToFetch {
         let bytes = (range.end - range.start) as usize;
-        self.slots.insert(key, Slot { filling: Filling::Coming, bytes, read: 0, asked });
+        let mut seen = Seen::default();
+        if let Some(parts) = self.parts.get(&key.0) {
+            parts.unwanted(key.1 as usize).into_iter().for_each(|unwanted| seen.add(unwanted));
+        }
+        self.slots.insert(key, Slot { filling: Filling::Coming, bytes, seen, asked });
         self.held += bytes;
         self.coming += 1;
         ToFetch { key, range, buffer: self.free.pop().unwrap_or_default(), start: self.start }
@@ -212,6 +225,9 @@ impl Slots {
             };
             return (way, Vec::new());
         }
+        if self.comes_soon(key, &range, &of.all.objects) {
+            return (Way::Wait, Vec::new());
+        }
         let bytes = (range.end - range.start) as usize;
         if self.left.contains(&key) || !(self.has_room(bytes) || self.make_room(bytes, key)) {
             return (Way::Alone, Vec::new());
@@ -226,6 +242,29 @@ impl Slots {
         (Way::Wait, fetched)
     }
 
+    /// Whether a block is one of those that come next, with room for all before it: then who wants it waits, for they are
+    /// wanted, too.
+    fn comes_soon(&self, key: Key, range: &Range<u64>, objects: &[Object]) -> bool {
+        let (number, block) = self.next;
+        if self.coming == 0 || key < self.next || key.0 - number > NEAR_OBJECTS {
+            return false;
+        }
+        // What is before it, of each object from the next block on.
+        let mut taken = self.held as u64 + (range.end - range.start);
+        for at in number..=key.0 {
+            let blocks = self.blocks(at, objects[at as usize].bytes);
+            let first = if at == number { block as usize } else { 0 };
+            let end = if at == key.0 { key.1 as usize } else { blocks.len() };
+            for range in (first..end).map(|block| blocks.range(block)) {
+                taken += range.end - range.start;
+                if taken > self.bytes_max as u64 {
+                    return false;
+                }
+            }
+        }
+        taken <= self.bytes_max as u64
+    }
+
     /// Blocks behind one that is read again, if those before it were, too.
     fn follow(
         &mut self,
@@ -235,7 +274,7 @@ impl Slots {
     ) -> Vec<ToFetch> {
         let known = self.trails.iter().position(|trail| trail.next == key);
         let known = known.and_then(|at| self.trails.remove(at));
-        let at_once = known.map_or(0, |trail| (2 * trail.at_once).clamp(1, COMING_MAX - 1));
+        let at_once = known.map_or(0, |trail| (2 * trail.at_once).clamp(1, TRAIL_MAX));
         let end = self.next;
         let mut fetched = Vec::new();
         self.next = (key.0, key.1 + 1);
@@ -277,11 +316,14 @@ impl Slots {
     }
 
     /// Takes a block that has come.
-    pub fn arrived(&mut self, key: Key, start: u32, bytes: Result<Vec<u8>>) {
+    pub fn arrived(&mut self, key: Key, start: u32, (bytes, took): (Result<Vec<u8>>, Duration)) {
         if start != self.start {
             return;
         }
         self.coming -= 1;
+        if let Ok(bytes) = &bytes {
+            self.flow.arrived(bytes.len(), took);
+        }
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.filling = match bytes {
                 Ok(bytes) => Filling::There(Arc::new(bytes)),
@@ -291,12 +333,11 @@ impl Slots {
     }
 
     /// Notes that bytes of a block were read: one that was read goes.
-    pub fn was_read(&mut self, key: Key, bytes: usize) {
-        if let Some(slot) = self.slots.get_mut(&key) {
-            slot.read += bytes;
-            if slot.read + SLACK_BYTES.min(slot.bytes / 8) >= slot.bytes {
-                self.remove(key);
-            }
+    pub fn was_read(&mut self, key: Key, range: Range<usize>) {
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        slot.seen.add(range);
+        if slot.seen.bytes() == slot.bytes {
+            self.remove(key);
         }
     }
 
@@ -305,7 +346,7 @@ impl Slots {
         self.held -= slot.bytes;
         if let Filling::There(bytes) = slot.filling
             && let Some(buffer) = Arc::into_inner(bytes)
-            && self.free.len() < COMING_MAX / 8
+            && self.free.len() < FREE_MAX
         {
             self.free.push(buffer);
         }

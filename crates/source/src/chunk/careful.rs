@@ -118,10 +118,10 @@ enum Fit {
 impl ChunkParser {
     /// Reads the whole records of a window one by one.
     pub(super) fn parse_carefully(&mut self, window: &Window<'_>) -> Consumed {
-        let started = (self.clock)();
+        let started = self.clock.start();
         let mut sorted = Sorted::default();
         let kept = self.copy_regular(window, &mut sorted);
-        self.time.tokenise += (self.clock)() - started;
+        self.time.tokenise += self.clock.since(started);
         let rows = Rows {
             text: &kept.text,
             ends: &kept.ends,

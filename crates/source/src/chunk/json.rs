@@ -167,10 +167,10 @@ impl ChunkParser {
         mut json: Box<JsonParser>,
         window: &Window<'_>,
     ) -> Consumed {
-        let started = (self.clock)();
+        let started = self.clock.start();
         let (end, lines, rejects) = read_window(&mut json, window, self.lines);
         self.rejects.extend(rejects);
-        self.time.tokenise += (self.clock)() - started;
+        self.time.tokenise += self.clock.since(started);
         let places = std::mem::take(&mut json.places);
         json.rows.text.extend([0; TEXT_PADDING]);
         let seen = Seen {
