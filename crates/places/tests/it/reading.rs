@@ -63,6 +63,49 @@ fn all_bytes_are_fetched_once_where_they_are_read_in_order() {
     assert_eq!(fetched, lengths.iter().sum::<usize>() as u64);
 }
 
+/// As files of columns are read: heads of pages with some bytes behind them, and then the pages; row groups by two threads, and
+/// not all columns.
+#[test]
+fn pages_whose_heads_are_looked_at_are_fetched_once() {
+    const GROUP: u64 = 4 << 20;
+    const COLUMN: u64 = GROUP / 16;
+    const PAGE: u64 = 50_000;
+    let server = ObjectServer::start().unwrap();
+    let (objects, held) = objects(&server, &[10 * GROUP as usize]);
+    let object = objects.at(0);
+    let columns = |group: u64| {
+        (0..16).filter(|column| column % 5 != 3).map(move |column| {
+            let start = group * GROUP + column * COLUMN;
+            start..start + COLUMN
+        })
+    };
+    object.will_read((0..10).flat_map(columns));
+    objects.read_ahead(16 << 20);
+    thread::scope(|scope| {
+        for first in 0..2 {
+            let (object, held) = (&object, &held[0]);
+            scope.spawn(move || {
+                for group in (first..10).step_by(2) {
+                    for column in columns(group) {
+                        let pages = || column.clone().step_by(PAGE as usize);
+                        for page in pages() {
+                            read(object, page, 256.min(column.end - page) as usize);
+                        }
+                        for page in pages() {
+                            let count = PAGE.min(column.end - page) as usize;
+                            let bytes = read(object, page, count);
+                            assert!(bytes == held[page as usize..][..count], "at {page}");
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let mut fetched: Vec<_> = server.seen().iter().filter_map(|r| r.range(u64::MAX)).collect();
+    fetched.sort_by_key(|range| range.start);
+    assert!(fetched.windows(2).all(|two| two[0].end <= two[1].start), "{fetched:?}");
+}
+
 #[test]
 fn what_is_not_read_is_not_fetched() {
     let server = ObjectServer::start().unwrap();
