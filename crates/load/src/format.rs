@@ -62,6 +62,11 @@ pub trait Format: Sized + Sync {
     /// Bytes before the first records of inputs whose chunks are cut beforehand.
     fn head_bytes(&self) -> u64;
 
+    /// Bytes that are looked at together before the first rows of them can be read, where these are many.
+    fn together_bytes(&self) -> u64 {
+        0
+    }
+
     /// What `sample_bytes` must be to read what comes before a place; `records` are the bytes of its records.
     fn bytes_before(&self, place: Position, records: u64) -> u64;
 

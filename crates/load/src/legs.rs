@@ -427,6 +427,9 @@ impl<F: Format> Rewrite<'_, F> {
     }
 }
 
+/// Share of the memory for what is read ahead of inputs whose parts must be there as wholes.
+const TOGETHER_SHARE: usize = 6;
+
 /// Opens the inputs of a load; those on other machines are then read ahead.
 fn open_inputs<F: Format>(
     request: &LoadRequest,
@@ -435,6 +438,9 @@ fn open_inputs<F: Format>(
 ) -> Result<F> {
     request.inputs.look();
     let source = F::open(request, resources, spool)?;
-    request.inputs.read_ahead(Grain::of(request, resources).ahead_bytes);
+    // What is looked at together, and what is read next, should be there at once.
+    let together = usize::try_from(source.together_bytes()).unwrap_or(usize::MAX);
+    let wanted = together.saturating_mul(2).min(resources.memory / TOGETHER_SHARE);
+    request.inputs.read_ahead(Grain::of(request, resources).ahead_bytes.max(wanted));
     Ok(source)
 }

@@ -140,6 +140,11 @@ impl Format for Parquet {
         self.files.iter().map(|file| file.head - file.skipped).sum()
     }
 
+    /// The pages of a row group are found first.
+    fn together_bytes(&self) -> u64 {
+        self.groups.iter().map(|group| group.stored()).max().unwrap_or(0)
+    }
+
     fn bytes_before(&self, place: Position, _records: u64) -> u64 {
         let chunks = (0..place.chunks).flat_map(|chunk| self.chunks.rows(|g| self.block(g), chunk));
         chunks.map(|rows| rows.span.end - rows.span.start).sum()

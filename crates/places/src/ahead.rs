@@ -7,7 +7,7 @@
 //!
 //! Before [`ReadAhead::start`] inputs are looked at: the first and last bytes of an object are fetched once, with those of the
 //! objects behind it, and others as they are asked for. After it blocks are fetched in the order of objects and bytes, as far ahead
-//! as there is room; one goes when all of it was read. A block that had to go before that is not fetched again as a
+//! as there is room; one goes when all of it was read. A block that had to go twice before that is not fetched again as a
 //! whole: who asks gets what he asks for.
 //!
 //! Memory: blocks and heads take what `start` says; before it, heads take [`heads::ENDS_BYTES_MAX`]. 4 MiB more are parts

@@ -69,6 +69,11 @@ pub struct GroupAt {
 }
 
 impl GroupAt {
+    /// Its bytes in the file.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
     /// Its rows, as they are cut.
     pub fn block(&self) -> Block {
         let span = self.position..self.position + self.stored;

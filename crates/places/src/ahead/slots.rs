@@ -3,7 +3,7 @@
 //! A block goes when all its bytes were read. Which were is known, and not only how many: who looks for the head of a page
 //! reads what is behind it, too, and so twice.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub struct ToFetch {
 const TRAIL_MAX: usize = 15;
 /// Objects between the block that is next and one that is wanted, at most, for that to be waited for.
 const NEAR_OBJECTS: u32 = 256;
+/// How often a block may go before all of it was read, and come again as a whole: heads of pages are looked at first.
+const LEFT_MAX: u8 = 1;
 /// Buffers that are kept for blocks to come.
 const FREE_MAX: usize = 4;
 /// Trails that are followed: more than threads read at once.
@@ -54,8 +56,8 @@ pub struct Slots {
     /// Blocks of these.
     parts: BTreeMap<u32, Arc<Blocks>>,
     slots: HashMap<Key, Slot>,
-    /// Blocks that went before all of them was read.
-    left: HashSet<Key>,
+    /// Blocks that went before all of them was read, and how often.
+    left: HashMap<Key, u8>,
     next: Key,
     /// Who reads again what was read before, those last at the back.
     trails: VecDeque<Trail>,
@@ -185,10 +187,16 @@ impl Slots {
             let Some(key) = found.min_by_key(|(_, slot)| slot.asked).map(|(key, _)| *key) else {
                 return false;
             };
-            self.remove(key);
-            self.left.insert(key);
+            self.leave(key);
         }
         true
+    }
+
+    /// Takes a block away of which not all was read.
+    fn leave(&mut self, key: Key) {
+        self.remove(key);
+        let times = self.left.entry(key).or_default();
+        *times = times.saturating_add(1);
     }
 
     fn fetch(&mut self, key: Key, range: Range<u64>, asked: u64) -> ToFetch {
@@ -229,7 +237,9 @@ impl Slots {
             return (Way::Wait, Vec::new());
         }
         let bytes = (range.end - range.start) as usize;
-        if self.left.contains(&key) || !(self.has_room(bytes) || self.make_room(bytes, key)) {
+        // What went more than once is read here and there: of it comes what is asked for.
+        let goes_again = self.left.get(&key).is_some_and(|times| *times > LEFT_MAX);
+        if goes_again || !(self.has_room(bytes) || self.make_room(bytes, key)) {
             return (Way::Alone, Vec::new());
         }
         let first = self.fetch(key, range, now);
@@ -307,7 +317,8 @@ impl Slots {
             match found {
                 Some(_) => self.next = self.next.min(key),
                 None => {
-                    self.left.insert(key);
+                    self.leave(key);
+                    continue;
                 }
             }
             self.remove(key);
