@@ -182,7 +182,8 @@ impl TextFragments {
         }
         let plan = parsing.plan.get_or_insert_with(|| {
             let room = ColumnRoom { encoders: by.encoders, dictionary: by.limit };
-            Arc::new(sample_bytes(sent.text, by.rules.clone(), &by.columns, room, Measure::No))
+            let (rules, columns) = (by.rules.clone(), &by.columns);
+            Arc::new(sample_bytes(sent.text, rules, columns, (room, &[]), Measure::No))
         });
         let plan = Arc::clone(plan);
         let free = parsing.parsers.iter().position(Option::is_some);

@@ -25,7 +25,7 @@ pub(crate) use expand::{inner_page, replace_inner, runs_of_page};
 use crate::bitpack::{BLOCK, packed_bytes, width_of};
 use crate::codec::{encode_codes_u32, encode_int, encode_text, encode_wide};
 use crate::page::{Page, PageDetail};
-use crate::view::{PageView, ValuesPage};
+use crate::view::{PageView, TextScratch, ValuesPage};
 use coload_types::{Bitmap, Result, simd_dispatch};
 use expand::{values_page, wrong_runs};
 use found::{Found, RUNS_MAX_TENTHS, find_runs, runs_max};
@@ -220,6 +220,11 @@ fn runs_in(page: &Page) -> Result<Option<(Runs, Vec<u8>)>> {
             })
         }
         PageView::Wide(view) => {
+            let mut first = [0; BLOCK];
+            let count = view.unpack_wide(0, &mut first);
+            if rarely_repeats(&first[..count]) {
+                return Ok(None);
+            }
             let values = view.values();
             find_values(&view, bits, |i| values[i] != values[i - 1]).map(|runs| {
                 let inner: Vec<i128> = runs.rows().map(|i| values[i]).collect();
@@ -227,6 +232,12 @@ fn runs_in(page: &Page) -> Result<Option<(Runs, Vec<u8>)>> {
             })
         }
         PageView::Text(view) => {
+            let mut scratch = TextScratch::default();
+            let first = view.text_block(0, &mut scratch)?;
+            let first: Vec<&[u8]> = (0..first.count).map(|row| first.get(row)).collect();
+            if rarely_repeats(&first) {
+                return Ok(None);
+            }
             let (bytes, ends) = view.all_strings()?;
             let strings = text_slices(&bytes, &ends);
             let store = |runs: Found| -> Result<(Runs, Vec<u8>)> {

@@ -87,6 +87,8 @@ pub struct SymbolEncoder {
     stops: Box<[bool; 256]>,
     /// Set where another codec makes more of whole strings: they are kept as they are, and [`crate::shrink_page`] has the page.
     keeps_strings: bool,
+    /// What became of the strings that the symbols were chosen for.
+    gain: Option<train::Gain>,
 }
 
 impl std::fmt::Debug for SymbolEncoder {
@@ -178,7 +180,7 @@ impl SymbolEncoder {
                 stops[*byte as usize] = false;
             }
         }
-        SymbolEncoder { symbols, slots, short, stops, keeps_strings: false }
+        SymbolEncoder { symbols, slots, short, stops, keeps_strings: false, gain: None }
     }
 
     /// Appends the string that `codes` stand for, a code at a time.
@@ -194,6 +196,28 @@ impl SymbolEncoder {
             }
         }
         Ok(())
+    }
+
+    /// The encoder whose table ([`Self::table`]) has these bytes: strings are the same codes again.
+    ///
+    /// # Errors
+    /// `Corrupt` when they are none.
+    pub fn open(table: &[u8]) -> Result<Self> {
+        let wrong = || Error::Corrupt("symbol table".into());
+        let (count, mut rest) = table.split_first().ok_or_else(wrong)?;
+        let mut symbols = Vec::with_capacity(usize::from(*count));
+        for _ in 0..*count {
+            let (len, tail) = rest.split_first().ok_or_else(wrong)?;
+            let (symbol, tail) = tail.split_at_checked(usize::from(*len)).ok_or_else(wrong)?;
+            if !(1..=8).contains(len) {
+                return Err(wrong());
+            }
+            symbols.push(Symbol { bytes: load_short(symbol), len: *len });
+            rest = tail;
+        }
+        let encoder = SymbolEncoder::new(symbols);
+        // Codes are places in the order that an encoder has.
+        if encoder.table() == table { Ok(encoder) } else { Err(wrong()) }
     }
 
     /// The table as bytes, for [`SymbolDecoder::open`].

@@ -243,7 +243,7 @@ impl<'a> TextPage<'a> {
     ///
     /// # Errors
     /// `Corrupt` when they do not add up; `Limit` when they have over 4 GiB.
-    pub(crate) fn all_strings(&self) -> Result<(Cow<'a, [u8]>, Vec<u32>)> {
+    pub fn all_strings(&self) -> Result<(Cow<'a, [u8]>, Vec<u32>)> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(self.rows));
         let stored = self.blocks.stored();
         let mut scratch = TextScratch::default();

@@ -33,12 +33,13 @@ const DOUBT: f64 = 8.0;
 /// Numbers of fewer bytes are parsed in the time it takes to compare them.
 const PARSED_ONCE_BYTES: usize = 16;
 
-/// Plans a column from a sample; `limit` is what its dictionary may hold.
+/// Plans a column from a sample; `limit` is what its dictionary may hold, `known` the symbols of the column in another partition, if
+/// there are some. Where these suit the texts they are used: what puts partitions together then moves codes.
 pub fn plan_column(
     rows: &Rows<'_>,
     column: usize,
     data_type: DataType,
-    limit: DictionaryLimit,
+    (limit, known): (DictionaryLimit, Option<&Arc<SymbolEncoder>>),
 ) -> ColumnPlan {
     if data_type == DataType::Boolean {
         return ColumnPlan::Codes;
@@ -59,8 +60,12 @@ pub fn plan_column(
         _ if found.fullness(physical, limit) <= 1.0 => ColumnPlan::Codes,
         Physical::Bytes => {
             // Records near each other are as those of a fragment are, which is what the symbols are for.
-            let encoder = SymbolEncoder::train(first, |row| rows.field(row, column));
-            ColumnPlan::Text { encoder: Arc::new(encoder), repeats }
+            let field = |row| rows.field(row, column);
+            let encoder = match known.filter(|known| known.suits(first, field)) {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(SymbolEncoder::train(first, field)),
+            };
+            ColumnPlan::Text { encoder, repeats }
         }
         Physical::Int | Physical::Wide => {
             let bytes: usize = (0..first).map(|row| rows.field(row, column).len()).sum();
@@ -136,12 +141,12 @@ fn estimate(rows: &Rows<'_>, column: usize, count: usize, growth: Growth) -> Est
     let halves = match growth {
         Growth::Counted if !is_short && fields.len() > 1 => {
             let half = fields.len() / 2;
-            let (first, second) = fields.split_at_mut(half);
+            let (first, second) = fields.split_at(half);
             (Frequencies::of(first).all() + Frequencies::of(second).all()) / 2.0
         }
         _ => f64::MAX,
     };
-    let frequencies = Frequencies::of(&mut fields);
+    let frequencies = Frequencies::of(&fields);
     let bytes = frequencies.bytes as f64 / frequencies.distinct.max(1.0);
     if is_short {
         return Estimate { distinct: frequencies.distinct, bytes, repeats }; // too few to say more
@@ -153,6 +158,7 @@ fn estimate(rows: &Rows<'_>, column: usize, count: usize, growth: Growth) -> Est
 }
 
 /// How often values were seen.
+#[derive(Default)]
 struct Frequencies {
     distinct: f64,
     once: f64,
@@ -161,16 +167,40 @@ struct Frequencies {
     bytes: usize,
 }
 
+/// A value in a table of values, and how often it was seen.
+#[derive(Clone, Copy, Default)]
+struct SeenValue {
+    hash: u64,
+    length: u32,
+    count: u32,
+}
+
 impl Frequencies {
-    /// Sorts hashes and lengths of fields, and counts.
-    fn of(fields: &mut [(u64, usize)]) -> Self {
-        fields.sort_unstable();
-        let mut found = Frequencies { distinct: 0.0, once: 0.0, twice: 0.0, bytes: 0 };
-        for group in fields.chunk_by(|a, b| a == b) {
+    /// Counts values by their hashes and lengths. Small partitions are planned often, so that they are not sorted for it.
+    fn of(fields: &[(u64, usize)]) -> Self {
+        let bits = (2 * fields.len()).max(2).next_power_of_two().ilog2();
+        let mut table = vec![SeenValue::default(); 1 << bits];
+        for (hash, length) in fields {
+            let (length, mut slot) = (*length as u32, (hash >> (u64::BITS - bits)) as usize);
+            loop {
+                let seen = &mut table[slot];
+                if seen.count == 0 {
+                    *seen = SeenValue { hash: *hash, length, count: 1 };
+                    break;
+                }
+                if (seen.hash, seen.length) == (*hash, length) {
+                    seen.count += 1;
+                    break;
+                }
+                slot = (slot + 1) & (table.len() - 1);
+            }
+        }
+        let mut found = Frequencies::default();
+        for seen in table.iter().filter(|seen| seen.count > 0) {
             found.distinct += 1.0;
-            found.bytes += group[0].1;
-            found.once += f64::from(u8::from(group.len() == 1));
-            found.twice += f64::from(u8::from(group.len() == 2));
+            found.bytes += seen.length as usize;
+            found.once += f64::from(u8::from(seen.count == 1));
+            found.twice += f64::from(u8::from(seen.count == 2));
         }
         found
     }
@@ -214,7 +244,7 @@ mod tests {
         }
         text.extend([0; 64]);
         let rows = Rows { text: &text, ends: &ends, stride: 1, count: ends.len() - 1, fields: 1 };
-        plan_column(&rows, 0, data_type, DictionaryLimit::of_bytes(4 << 20))
+        plan_column(&rows, 0, data_type, (DictionaryLimit::of_bytes(4 << 20), None))
     }
 
     /// Numbers that look drawn at random.

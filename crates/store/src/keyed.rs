@@ -16,20 +16,23 @@
 //!
 //! Source: seed 002 (read, sort, merge into leaves).
 
+mod bounds;
 mod conflicts;
 mod entry;
+mod fields;
 mod gather;
+mod given;
 mod key_bytes;
 mod keys;
 mod look_up;
 mod merge_runs;
-mod narrow;
 mod newest;
 mod order;
 mod origin;
 mod pages;
 mod partition;
 mod ranges;
+mod row_order;
 mod run;
 mod run_writer;
 mod sort_buffer;

@@ -187,6 +187,10 @@ impl LoadDir {
         let key = self.key.as_ref().filter(|_| is_whole);
         let key = TreeKey::of(schema, key);
         let writer = SegmentWriter::create(&self.segment_path(number))?;
+        let writer = match self.key {
+            Some(_) => writer.synced_later(),
+            None => writer,
+        };
         Ok(writer.with_key(key).with_tree_clock(&self.tree_ns))
     }
 

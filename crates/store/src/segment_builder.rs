@@ -179,6 +179,11 @@ impl OpenSegment {
         writes
     }
 
+    /// Says that its rows are not in the order of the table's key: it is written anew, and goes.
+    pub fn will_go(&self) {
+        self.writer.will_go();
+    }
+
     /// Bytes that wait in memory for the merge.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes

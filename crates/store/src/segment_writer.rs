@@ -10,7 +10,7 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use coload_page::{
@@ -52,6 +52,18 @@ pub struct SegmentWriter {
     key: Option<TreeKey>,
     /// Nanoseconds that its B+ tree took.
     tree_ns: Arc<AtomicU64>,
+    /// Whether the segment is to be durable when it is finished.
+    durable: Durable,
+    /// Whether the disk is told to begin.
+    hurries: AtomicBool,
+}
+
+/// When a segment is to be durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Durable {
+    WhenFinished,
+    /// When it is known that it stays.
+    Later,
 }
 
 /// A segment that is whole and durable.
@@ -146,6 +158,8 @@ impl SegmentWriter {
             waiting,
             key: None,
             tree_ns: Arc::default(),
+            durable: Durable::WhenFinished,
+            hurries: AtomicBool::new(true),
         })
     }
 
@@ -161,6 +175,20 @@ impl SegmentWriter {
         self
     }
 
+    /// The same for a segment that is not durable when it is finished: it may be written anew and go, or the disk may write it while others
+    /// are made. Who keeps it makes it so.
+    pub(crate) fn synced_later(mut self) -> Self {
+        self.durable = Durable::Later;
+        self
+    }
+
+    /// Says that the segment goes when its rows were put in order, as they are not: the disk need not begin to write it.
+    pub fn will_go(&self) {
+        if self.durable == Durable::Later {
+            self.hurries.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// A segment that is written nowhere, to know what it would be.
     pub fn to_nowhere() -> Self {
         let end = AtomicU64::new(SEGMENT_MAGIC.len() as u64);
@@ -173,6 +201,8 @@ impl SegmentWriter {
             waiting: AtomicU64::new(0),
             key: None,
             tree_ns: Arc::default(),
+            durable: Durable::WhenFinished,
+            hurries: AtomicBool::new(true),
         }
     }
 
@@ -222,6 +252,7 @@ impl SegmentWriter {
         let waiting = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if let Some(file) = &self.file
             && waiting >= WRITEBACK_BYTES
+            && self.hurries.load(Ordering::Relaxed)
         {
             // Set, not subtracted: two who get here at once would take the same bytes off twice.
             self.waiting.store(0, Ordering::Relaxed);
@@ -315,7 +346,7 @@ impl SegmentWriter {
         let (encoded, seal) = footer.encode_sealed();
         tail.extend(encoded);
         self.write_at(&tail, start)?;
-        if let Some(file) = &self.file {
+        if let Some(file) = self.file.as_ref().filter(|_| self.durable == Durable::WhenFinished) {
             failpoints::hit("store::segment::sync")
                 .and_then(|()| file.sync_all())
                 .map_err(|e| Error::io("sync", &self.path, &e))?;

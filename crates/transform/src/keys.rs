@@ -15,6 +15,10 @@
 
 use std::cmp::Ordering;
 
+mod packed;
+
+pub use packed::{Divided, KeyBuckets, PackedKeys};
+
 use coload_page::bitpack::width_of;
 use coload_types::{Error, Plain, Result, Values};
 
@@ -52,7 +56,10 @@ pub fn sort_keys(columns: &[Plain]) -> Result<KeyOrder> {
     let Some(packings) = packings else { return Ok(sort_bytes(columns, rows)) };
     let bits: u32 = packings.iter().map(|packing| packing.bits).sum();
     Ok(match bits {
-        0..=64 => sort_packed(&pack::<u64>(columns, &packings, rows), bits),
+        _ if bits + u32::from(width_of(rows as u64)) <= u64::BITS => {
+            PackedKeys::of(pack(columns, &packings, rows), bits).sort()
+        }
+        0..=64 => sort_long(&pack::<u64>(columns, &packings, rows)),
         65..=128 => sort_wide(&pack::<u128>(columns, &packings, rows)),
         _ => sort_bytes(columns, rows),
     })
@@ -180,21 +187,12 @@ fn ordered(rows: Vec<u32>, is_equal: impl Fn(usize, usize) -> bool) -> KeyOrder 
     KeyOrder { rows: Some(rows), repeated }
 }
 
-/// Sorts keys of so many bits.
-fn sort_packed(keys: &[u64], bits: u32) -> KeyOrder {
+/// Sorts keys of at most 64 bits, which do not fit beside the numbers of their rows.
+fn sort_long(keys: &[u64]) -> KeyOrder {
     if let Some(order) = in_order(keys.len(), |a, b| keys[a].cmp(&keys[b])) {
         return order;
     }
-    let row_bits = u32::from(width_of(keys.len() as u64));
-    let rows = if bits + row_bits <= u64::BITS {
-        let with_row = keys.iter().enumerate().map(|(row, key)| key << row_bits | row as u64);
-        let mask = (1u64 << row_bits) - 1;
-        let sorted = sort_by_radix(with_row.collect(), row_bits, bits);
-        sorted.into_iter().map(|key| (key & mask) as u32).collect()
-    } else {
-        sort_pairs(keys)
-    };
-    ordered(rows, |a, b| keys[a] == keys[b])
+    ordered(sort_pairs(keys), |a, b| keys[a] == keys[b])
 }
 
 fn sort_wide(keys: &[u128]) -> KeyOrder {
@@ -209,34 +207,6 @@ fn sort_pairs<P: Packed>(keys: &[P]) -> Vec<u32> {
         keys.iter().enumerate().map(|(row, key)| (*key, row as u32)).collect();
     pairs.sort_unstable();
     pairs.into_iter().map(|(_, row)| row).collect()
-}
-
-/// Bits of a digit: the counts of its values stay in the first cache.
-const DIGIT_BITS: u32 = 11;
-
-/// Sorts by `bits` bits from `shift` on, the least significant digit first; numbers that are equal there keep their order.
-fn sort_by_radix(mut from: Vec<u64>, shift: u32, bits: u32) -> Vec<u64> {
-    let mut to = vec![0; from.len()];
-    let digits = bits.div_ceil(DIGIT_BITS).max(1);
-    // As wide as need be: three digits of 9 bits instead of two of 11 and one of 5.
-    let width = bits.div_ceil(digits).max(1);
-    let mask = (1u64 << width) - 1;
-    for digit in 0..digits {
-        let at = shift + digit * width;
-        let mut starts = vec![0usize; 1 << width];
-        from.iter().for_each(|number| starts[(number >> at & mask) as usize] += 1);
-        let mut start = 0;
-        for count in &mut starts {
-            (start, *count) = (start + *count, start);
-        }
-        for number in &from {
-            let place = &mut starts[(number >> at & mask) as usize];
-            to[*place] = *number;
-            *place += 1;
-        }
-        std::mem::swap(&mut from, &mut to);
-    }
-    from
 }
 
 /// Bytes of a key on average over which keys are compared where they are, and not copied as bytes first.

@@ -28,7 +28,10 @@ pub use fragment::{
     CODES_PROVISIONAL_MAX, DictionaryLimit, FinalPage, Fragment, FragmentColumn, NULL_CODE,
     ProvisionalCodes, TemporaryDictionary,
 };
-pub use keys::{KeyOrder, SORTED_ROWS_MAX, compare_keys, put_key, put_text, sort_keys};
+pub use keys::{
+    Divided, KeyBuckets, KeyOrder, PackedKeys, SORTED_ROWS_MAX, compare_keys, put_key, put_text,
+    sort_keys,
+};
 pub use limits::{DICTIONARY_BYTES_MIN, MEMORY_MIN, dictionary_limit, encoders};
 pub use merge::{merge_column, merge_dictionaries};
 pub use placement::{

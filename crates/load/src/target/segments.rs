@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use coload_ddl::Schema;
-use coload_page::PageMeta;
+use coload_page::{Page, PageDetail, PageMeta};
 use coload_store::{
     ClosedSegment, FinishedColumn, LoadDir, OpenSegment, PlainWrite, SegmentSummary, SegmentWriter,
 };
@@ -65,13 +65,49 @@ struct Filling {
     fragment: u32,
     /// What came of partitions from that one on.
     partitions: BTreeMap<usize, Arriving>,
+    order: SeenOrder,
+}
+
+/// What pages tell of the order of rows by the first column of the table's key. It changes nothing that is stored: segments that
+/// are not in order are written anew, so that the disk need not begin to write them.
+#[derive(Debug, Default)]
+struct SeenOrder {
+    /// That column.
+    first: Option<usize>,
+    /// The greatest number of the page that came last.
+    last: Option<i64>,
+    is_broken: bool,
+}
+
+impl SeenOrder {
+    /// Looks at a page of a column.
+    fn see(&mut self, column: usize, detail: &PageDetail) {
+        let (min, max) = match detail {
+            _ if self.first != Some(column) => return,
+            PageDetail::Int { min, max } => (*min, *max),
+            PageDetail::Codes { base, max, .. } => (i64::from(*base), i64::from(*max)),
+            PageDetail::Wide { .. } | PageDetail::Text { .. } => return,
+        };
+        self.is_broken |= self.last.is_some_and(|last| min < last);
+        self.last = Some(max);
+    }
+
+    /// Looks at a column of a partition.
+    fn see_column(&mut self, column: usize, pages: &[Page]) {
+        // Codes are of the dictionary of the partition.
+        self.last = None;
+        pages.iter().for_each(|page| self.see(column, &page.detail));
+        self.last = None;
+    }
 }
 
 impl<'a> Segments<'a> {
     /// Segments from a number on, of these columns.
     pub fn new(dir: Option<&'a LoadDir>, first: u32, schema: &Schema, grain: &Grain) -> Self {
-        let filling = Mutex::new(Filling { started: first, ..Filling::default() });
-        let sorts = dir.is_some_and(|dir| dir.key().is_some());
+        let key = dir.and_then(LoadDir::key);
+        let sorts = key.is_some();
+        let order = SeenOrder { first: key.map(|key| key.columns()[0]), ..SeenOrder::default() };
+        let filling = Mutex::new(Filling { started: first, order, ..Filling::default() });
         Segments {
             dir,
             schema: schema.clone(),
@@ -104,6 +140,10 @@ impl<'a> Segments<'a> {
                 filling.fragment += 1;
                 if !pages.is_empty() {
                     let open = open_segment(&mut filling.open, &mut filling.started, self)?;
+                    pages.iter().for_each(|page| filling.order.see(page.column, &page.page.detail));
+                    if filling.order.is_broken {
+                        open.will_go();
+                    }
                     works.push(Box::new(WritePages(open.push_early(number, pages))));
                 }
             }
@@ -116,6 +156,14 @@ impl<'a> Segments<'a> {
                 continue;
             }
             let open = open_segment(&mut filling.open, &mut filling.started, self)?;
+            if let Some(first) = filling.order.first
+                && let Some(Some(column)) = columns.get(first)
+            {
+                filling.order.see_column(first, &column.pages);
+            }
+            if filling.order.is_broken {
+                open.will_go();
+            }
             for write in open.push(number, &page_rows, columns) {
                 works.push(Box::new(WritePages(write)));
             }

@@ -1,5 +1,8 @@
 //! How the columns of a load are read from the fields of records.
 
+use std::sync::Arc;
+
+use coload_page::SymbolEncoder;
 use coload_source::{ColumnPlan, ColumnRules, Rows, TypeOrigin, plan_column};
 
 use crate::grain::ColumnRoom;
@@ -31,12 +34,29 @@ pub fn column_rules(request: &LoadRequest) -> Vec<ColumnRules> {
         .collect()
 }
 
+/// The symbols of each column in the first partition of a leg; `None` for columns without.
+pub type KnownSymbols = [Option<Arc<SymbolEncoder>>];
+
+/// The symbols of a plan.
+pub fn symbols_of(plans: &[ColumnPlan]) -> Arc<KnownSymbols> {
+    let encoder = |plan: &ColumnPlan| match plan {
+        ColumnPlan::Text { encoder, .. } => Some(Arc::clone(encoder)),
+        _ => None,
+    };
+    plans.iter().map(encoder).collect()
+}
+
 /// Plans the columns from a sample's records; only as many columns of text have symbols as there is room for.
-pub fn plan_columns(rows: &Rows<'_>, columns: &[ColumnRules], room: ColumnRoom) -> Vec<ColumnPlan> {
+pub fn plan_columns(
+    rows: &Rows<'_>,
+    columns: &[ColumnRules],
+    (room, known): (ColumnRoom, &KnownSymbols),
+) -> Vec<ColumnPlan> {
     let ColumnRoom { mut encoders, dictionary } = room;
-    let plan = |column: &ColumnRules| {
+    let plan = |(number, column): (usize, &ColumnRules)| {
         let Some(field) = column.field else { return ColumnPlan::Codes };
-        match plan_column(rows, field, column.data_type, dictionary) {
+        let known = known.get(number).and_then(Option::as_ref);
+        match plan_column(rows, field, column.data_type, (dictionary, known)) {
             ColumnPlan::Text { .. } if encoders == 0 => ColumnPlan::PlainText,
             plan @ ColumnPlan::Text { .. } => {
                 encoders -= 1;
@@ -45,5 +65,5 @@ pub fn plan_columns(rows: &Rows<'_>, columns: &[ColumnRules], room: ColumnRoom) 
             plan => plan,
         }
     };
-    columns.iter().map(plan).collect()
+    columns.iter().enumerate().map(plan).collect()
 }

@@ -1,19 +1,19 @@
 //! Reads the chunks of text with the types of a leg.
 
 use std::borrow::Cow;
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use coload_source::{
     ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, JsonForm, LeftOut, Lexicon,
     ParseTime, RecordRules,
 };
-use coload_threads::{StepClock, thread_cpu_ns};
+use coload_threads::{StepClock, lock, thread_cpu_ns};
 use coload_transform::{Fragment, TemporaryDictionary};
 use coload_types::{Error, Result};
 use coload_wire::FieldsByInput;
 
 use super::chunks::{Piece, Start};
-use super::columns::column_rules;
+use super::columns::{KnownSymbols, column_rules, symbols_of};
 use super::cut::cut_chunk;
 use super::measure::Measured;
 use super::reader::{Gate, WindowReader};
@@ -39,6 +39,8 @@ pub struct TextReading<'a> {
     grain: Grain,
     gate: Arc<Gate>,
     measured: Measured,
+    /// The symbols of the first partition, which others have too where they suit them.
+    known: Mutex<Option<Arc<KnownSymbols>>>,
     /// Chunks of a stream that may have to be read, or read again.
     taken: Taken<StreamChunk>,
 }
@@ -56,6 +58,7 @@ impl<'a> TextReading<'a> {
             grain: Grain::of(request, resources),
             gate: Arc::default(),
             measured: Measured::default(),
+            known: Mutex::default(),
             taken: Taken::new(way),
         }
     }
@@ -105,7 +108,26 @@ impl<'a> TextReading<'a> {
         let first = chunk.pieces.first();
         let (rules, columns) = self.rules_of(first.map_or(0, |piece| piece.file));
         let text = first.map_or(&[][..], |piece| piece.text.as_slice());
-        sample_bytes(text, rules, &columns, self.grain.column_room(), self.measure())
+        // Partitions of a stream are planned one after the other.
+        let mut known = lock(&self.known);
+        let symbols = known.clone().unwrap_or_default();
+        let of = (self.grain.column_room(), &*symbols);
+        let plan = sample_bytes(text, rules, &columns, of, self.measure());
+        known.get_or_insert_with(|| symbols_of(&plan.read));
+        plan
+    }
+
+    /// The plan of a partition whose first chunk was cut beforehand.
+    fn plan_cut(&self, first: usize, known: &KnownSymbols) -> Result<PartitionPlan> {
+        let Text::Files { inputs, .. } = self.source else {
+            return Err(Error::Corrupt("a chunk of a stream that was planned without it".into()));
+        };
+        let mut pieces = self.pieces(first);
+        let file = pieces.first().map_or(0, |piece| piece.file);
+        pieces.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
+        let (rules, columns) = self.rules_of(file);
+        let of = (self.grain.column_room(), known);
+        sample_partition(inputs, &pieces, rules, &columns, of, self.measure())
     }
 }
 
@@ -122,15 +144,21 @@ impl Reading for TextReading<'_> {
     }
 
     fn plan(&self, first: usize) -> Result<PartitionPlan> {
-        let Text::Files { inputs, .. } = self.source else {
-            return Err(Error::Corrupt("a chunk of a stream that was planned without it".into()));
+        // Whoever comes first plans the first partition, so that it does not depend on the threads which symbols are known.
+        let mut known = lock(&self.known);
+        let symbols = match &*known {
+            Some(symbols) => Arc::clone(symbols),
+            None => {
+                let plan = self.plan_cut(0, &[])?;
+                let symbols = known.insert(symbols_of(&plan.read));
+                if first == 0 {
+                    return Ok(plan);
+                }
+                Arc::clone(symbols)
+            }
         };
-        let mut pieces = self.pieces(first);
-        let file = pieces.first().map_or(0, |piece| piece.file);
-        pieces.retain(|piece| self.fields.way(piece.file) == self.fields.way(file));
-        let (rules, columns) = self.rules_of(file);
-        let room = self.grain.column_room();
-        sample_partition(inputs, &pieces, rules, &columns, room, self.measure())
+        drop(known);
+        self.plan_cut(first, &symbols)
     }
 
     fn parser(&self, plan: &PartitionPlan) -> ChunkParser {

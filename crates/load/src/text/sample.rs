@@ -7,7 +7,7 @@ use coload_source::{
 use coload_types::Result;
 
 use super::chunks::{Piece, Start};
-use super::columns::plan_columns;
+use super::columns::{KnownSymbols, plan_columns};
 use super::measure::Measured;
 use super::open_inputs::OpenInputs;
 use crate::grain::ColumnRoom;
@@ -25,7 +25,7 @@ pub fn sample_partition(
     chunk: &[Piece],
     rules: RecordRules,
     columns: &[ColumnRules],
-    room: ColumnRoom,
+    of: (ColumnRoom, &KnownSymbols),
     measure: Measure<'_>,
 ) -> Result<PartitionPlan> {
     let mut text = Vec::new();
@@ -63,7 +63,7 @@ pub fn sample_partition(
             text.push(b'\n');
         }
     }
-    Ok(sample_bytes(&text, rules, columns, room, measure))
+    Ok(sample_bytes(&text, rules, columns, of, measure))
 }
 
 /// Bytes of a sample that has [`SAMPLE_ROWS`] lines as long as those of this text, and some more, as lines differ. Other workers
@@ -85,7 +85,7 @@ pub fn sample_bytes(
     bytes: &[u8],
     rules: RecordRules,
     columns: &[ColumnRules],
-    room: ColumnRoom,
+    of: (ColumnRoom, &KnownSymbols),
     measure: Measure<'_>,
 ) -> PartitionPlan {
     let wanted = wanted_bytes(&bytes[..bytes.len().min(FIRST_BYTES)], &rules, measure);
@@ -104,7 +104,7 @@ pub fn sample_bytes(
     };
     let sample = Sample::new(&window, rules);
     let rows = sample.rows();
-    let plans = plan_columns(&rows, columns, room);
+    let plans = plan_columns(&rows, columns, of);
     let costs = match measure {
         Measure::No => Vec::new(),
         Measure::Partition { bytes: partition_bytes, measured } => {

@@ -21,6 +21,18 @@ const GAIN_BYTES_MIN: usize = 4 << 10;
 /// Rounds of training, as in the paper.
 const ROUNDS: usize = 5;
 
+/// Share of the codes that may be more than those of the first strings.
+const LOSS_SHARE: usize = 20;
+
+/// What symbols make of strings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gain {
+    /// Bytes of their codes.
+    codes: usize,
+    /// Bytes of the strings.
+    bytes: usize,
+}
+
 impl SymbolEncoder {
     /// Chooses the symbols for strings like string 0, 1, .. of `count`. Looks at parts all over them, for the first may be
     /// of another kind than the rest.
@@ -50,7 +62,8 @@ impl SymbolEncoder {
         for _ in 0..ROUNDS {
             encoder = SymbolEncoder::new(encoder.next_symbols(&text));
         }
-        encoder
+        let gain = Some(encoder.gain_of(&text));
+        SymbolEncoder { gain, ..encoder }
     }
 
     fn keeping_strings() -> Self {
@@ -81,11 +94,25 @@ impl SymbolEncoder {
         if self.keeps_strings {
             return true;
         }
+        let Gain { codes, bytes } = self.gain_of(&parts(count, string));
+        codes <= bytes
+    }
+
+    /// Whether the symbols make as much of parts of string 0, 1, .. of `count` as of the strings that they were chosen for, but for a
+    /// twentieth: then no others need be chosen. Never where they were not chosen here, or strings are kept as they are.
+    pub fn suits<'a>(&self, count: usize, string: impl Fn(usize) -> &'a [u8]) -> bool {
+        let Some(first) = self.gain else { return false };
+        let gain = self.gain_of(&parts(count, string));
+        let (codes, as_first) = (gain.codes * first.bytes, first.codes * gain.bytes);
+        codes <= as_first + as_first / LOSS_SHARE
+    }
+
+    fn gain_of(&self, text: &[&[u8]]) -> Gain {
         let mut encoded = EncodedStrings::default();
-        for part in parts(count, string) {
+        for part in text {
             self.encode(part, &[0], &[part.len() as u32], &mut encoded);
         }
-        encoded.bytes.len() <= encoded.source_bytes
+        Gain { codes: encoded.bytes.len(), bytes: encoded.source_bytes }
     }
 
     /// One round: the symbols, pairs of neighbours and single bytes that would save most.

@@ -31,7 +31,7 @@ pub(crate) fn put_entry_in_order(
     (origin, space, threads): (&mut Origin, &dyn Space, usize),
 ) -> Result<OrderedSegment> {
     let file = Arc::new(SegmentFile::open(from)?);
-    let order = sort_segment(&file, of, origin)?;
+    let order = sort_segment(&file, of, (origin, threads))?;
     let mut columns = None;
     if let Some(rows) = order.rows {
         let (writer, to) = writer()?;

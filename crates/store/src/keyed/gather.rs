@@ -1,18 +1,23 @@
-//! A column of rows in another order: its values are gathered by row, and are pages again.
+//! Columns of rows in another order: their values are gathered by row, and are pages again.
 //!
 //! Columns are gathered in the form that they are stored in: codes stay codes of a dictionary, which loses the values that no row has
-//! any more.
+//! any more ([`super::fields`]), and texts stay codes of symbols where all pages have the same ([`super::texts`]).
 //!
-//! Cost: a column whole, decoded: 4 bytes a code, 8 or 16 a number, 8 and its bytes a text.
+//! Cost: of columns that are made at once 8 bytes a row, of a wide number 16, of a text 3 and its bytes; 4 a row once for all columns
+//! of text.
 
-use coload_page::bitpack::BLOCK;
-use coload_page::{Page, PageView, SymbolEncoder, encode_codes_u32, shrink_page};
+use std::sync::OnceLock;
+
+use coload_page::{EncodedStrings, Page, PageView, SymbolEncoder, shrink_page};
 use coload_space::Space;
+use coload_threads::in_order;
 use coload_transform::{PartitionColumn, encode_column};
-use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
+use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
-use super::narrow::{Narrow, pick};
-use super::texts::Texts;
+use super::fields::{Field, WORD_BITS, bits_of, gather_fields};
+use super::given::GivenPages;
+use super::sort_buffer::pick;
+use super::texts::{TextPart, Texts, TextsAre, places_of};
 
 /// What pages are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,16 +36,81 @@ pub(super) fn finish_page(page: Page, form: Form) -> Result<Page> {
     }
 }
 
-/// The rows that a column gets, and how.
+pub(super) fn other_shape() -> Error {
+    Error::Corrupt("a page of a column holds values of another shape".into())
+}
+
+/// The rows that columns get, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Gather<'a> {
-    /// Rows of the column as it is, in the order that they get; some may be left out.
+    /// Rows of the columns as they are, in the order that they get; some may be left out.
     pub rows: &'a [u32],
     /// Rows of each page that is made.
     pub page_rows: &'a [u32],
     pub form: Form,
-    /// Where the column lies meanwhile.
+    /// Where the columns lie meanwhile.
     pub space: &'a dyn Space,
+    /// The new place of each row as it is, for columns that are read row by row: made by the first of them.
+    pub places: &'a OnceLock<Vec<u32>>,
+    pub threads: usize,
+}
+
+/// Columns that rows in another order are gathered of.
+pub(super) trait GivenColumns {
+    /// How many there are.
+    fn width(&self) -> usize;
+
+    /// The greatest number that a column is as a field ([`Field`]), or more; `None` when it can be none.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written.
+    fn greatest(&self, column: usize) -> Result<Option<u64>>;
+
+    /// A column as a field, if it can be one.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written; `Limit` when its dictionary has too many values.
+    fn field(&self, column: usize) -> Result<Option<Field<'_>>>;
+
+    /// Any other column.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written; those of the space.
+    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn>;
+}
+
+/// Gathers all columns, and gives them in their order.
+///
+/// # Errors
+/// `Corrupt` when a page is not what was written; `Limit` when texts of a page are too long; those of the space and of `take`.
+pub(super) fn gather_columns(
+    given: &impl GivenColumns,
+    gather: Gather<'_>,
+    mut take: impl FnMut(usize, PartitionColumn) -> Result<()>,
+) -> Result<()> {
+    let mut column = 0;
+    while column < given.width() {
+        let (mut end, mut bits) = (column, 0);
+        while end < given.width()
+            && let Some(greatest) = given.greatest(end)?
+            && bits + bits_of(greatest) <= WORD_BITS
+        {
+            bits += bits_of(greatest);
+            end += 1;
+        }
+        let fields = (column..end).map(|column| given.field(column));
+        let fields = fields.collect::<Result<Option<Vec<_>>>>()?.unwrap_or_default();
+        if fields.is_empty() {
+            take(column, given.values(column, gather)?)?;
+            column += 1;
+            continue;
+        }
+        for made in gather_fields(&fields, gather)? {
+            take(column, made)?;
+            column += 1;
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Gather<'a> {
@@ -54,210 +124,176 @@ impl<'a> Gather<'a> {
         })
     }
 
-    /// Gathers codes of a dictionary, in which NULL has the code after the last.
+    /// Gathers a column that is no field: of texts, of wide numbers, or of numbers of which some are codes.
     ///
     /// # Errors
-    /// `Corrupt` for a code of no value; those of the space.
-    pub fn codes(&self, codes: Codes, dictionary: Dictionary) -> Result<PartitionColumn> {
-        let drops = self.rows.len() < codes.0.len();
-        let mut picked = Vec::with_capacity(self.page_rows.len());
-        codes.0.pick(
-            self.cut(),
-            self.space,
-            |code| code as u32,
-            |_, codes| {
-                picked.push(codes);
-                Ok(())
-            },
-        )?;
-        let dictionary = if drops { drop_unused(dictionary, &mut picked)? } else { dictionary };
-        let null = dictionary.len() as u32;
-        let pages =
-            picked.into_iter().map(|codes| finish_page(encode_codes_u32(&codes, null), self.form));
-        let pages = pages.collect::<Result<_>>()?;
-        Ok(PartitionColumn { dictionary: Some(dictionary), symbols: Vec::new(), pages })
+    /// `Corrupt` when a page is not what was written; `Limit` when texts of a page are too long; those of the space.
+    pub fn values(&self, given: &(impl GivenPages + Sync)) -> Result<PartitionColumn> {
+        let (pages, symbols) = match given.physical() {
+            Physical::Bytes => self.texts(given)?,
+            Physical::Int | Physical::Wide => (self.numbers(given)?, Vec::new()),
+        };
+        Ok(PartitionColumn { dictionary: None, symbols, pages })
     }
 
-    /// Gathers the values of a column as it is, whose pages are decoded by a call.
-    ///
-    /// # Errors
-    /// Those of the call; `Corrupt` when a page holds another shape; `Limit` when texts of a page are too long; those of the space.
-    pub fn values(
-        &self,
-        given: Given,
-        decode: impl Fn(usize, &mut Plain) -> Result<()>,
-    ) -> Result<PartitionColumn> {
-        let Given { physical, pages, rows, bounds } = given;
-        let decoded = |page: usize| {
-            let mut plain = Plain::empty(physical);
-            decode(page, &mut plain).map(|()| plain)
-        };
-        let mut nulls = Nulls::default();
-        let mut made = Vec::with_capacity(self.page_rows.len());
-        let mut finish = |values: Values, nulls: Option<Bitmap>| {
-            made.push(finish_page(encode_column(&Plain { values, nulls }, None)?, self.form)?);
-            Ok(())
-        };
-        match physical {
-            Physical::Bytes => {
-                let mut texts = Texts::new(rows, self.rows);
-                (0..pages).try_for_each(|page| texts.push(&decoded(page)?))?;
-                let (pages, encoder) = texts.pages(self.page_rows, (self.form, self.space))?;
-                let symbols = encoder.iter().map(SymbolEncoder::table).collect();
-                return Ok(PartitionColumn { dictionary: None, symbols, pages });
-            }
-            Physical::Int => {
-                let (least, greatest) = bounds.unwrap_or((i64::MIN, i64::MAX));
-                let range = greatest.wrapping_sub(least) as u64;
-                let mut offsets = Narrow::up_to(range, rows);
-                for page in 0..pages {
-                    let mut plain = decoded(page)?;
-                    let Values::Int(values) = &mut plain.values else { return Err(other_shape()) };
-                    // What stands where NULL is has no bounds.
-                    nulls.push(plain.nulls.as_ref(), values.len(), |row| values[row] = least);
-                    offsets.extend(values, |value| value.wrapping_sub(least) as u64)?;
-                }
-                let value = |offset: u64| least.wrapping_add(offset as i64);
-                offsets.pick(self.cut(), self.space, value, |rows, mut values| {
-                    let nulls = nulls.pick(rows, |place| values[place] = 0);
-                    finish(Values::Int(values), nulls)
+    fn texts(&self, given: &(impl GivenPages + Sync)) -> Result<(Vec<Page>, Vec<Vec<u8>>)> {
+        let to = self.places.get_or_init(|| places_of(given.rows(), self.rows));
+        let bytes: u64 = (0..given.count()).map(|page| given.bytes(page)).sum();
+        let table = common_table(given);
+        let texts_are = table.map_or(TextsAre::Plain, |table| TextsAre::Codes(table.to_vec()));
+        let mut starts = Vec::with_capacity(given.count() + 1);
+        starts.push(0);
+        for page in 0..given.count() {
+            starts.push(starts[page] + given.page_rows(page) as usize);
+        }
+        let texts = Texts::new(to, (self.rows.len(), bytes), texts_are);
+        let encoder = OnceLock::new();
+        let parts = self.threads.clamp(1, given.count().max(1));
+        let read = |part: usize| {
+            let mut made = texts.part(parts);
+            let pages = part * given.count() / parts..(part + 1) * given.count() / parts;
+            for page in pages {
+                self.put_texts(given, (page, table), &encoder, |strings, nulls| {
+                    made.push(starts[page], strings, nulls)
                 })?;
             }
-            Physical::Wide => {
-                let mut all = Vec::with_capacity(rows);
-                for page in 0..pages {
-                    let plain = decoded(page)?;
-                    let Values::Wide(values) = &plain.values else { return Err(other_shape()) };
-                    nulls.push(plain.nulls.as_ref(), values.len(), |_| {});
-                    all.extend_from_slice(values);
-                }
+            Ok(made)
+        };
+        let mut made: Vec<TextPart<'_>> = Vec::with_capacity(parts);
+        in_order(parts, self.threads, read, |_, part| {
+            made.push(part);
+            Ok::<(), Error>(())
+        })?;
+        let (pages, table) = texts.pages(made, *self)?;
+        Ok((pages, table.into_iter().collect()))
+    }
+
+    /// Gives the texts of a page to `put`: as codes of a table if there is one.
+    fn put_texts(
+        &self,
+        given: &impl GivenPages,
+        (page, table): (usize, Option<&[u8]>),
+        encoder: &OnceLock<SymbolEncoder>,
+        mut put: impl FnMut((&[u8], &[u32]), Option<&Bitmap>) -> Result<()>,
+    ) -> Result<()> {
+        if table.is_some() && given.table(page) == table {
+            return given.with_view(page, &mut |view| {
+                let PageView::Text(view) = view else { return Err(other_shape()) };
+                let (codes, ends) = view.all_strings()?;
+                let nulls = view.null_bits().map(|bits| {
+                    let mut nulls = Bitmap::zeros(0);
+                    nulls.extend_from_bytes(bits, view.rows());
+                    nulls
+                });
+                put((&codes, &ends), nulls.as_ref())
+            });
+        }
+        let mut plain = Plain::empty(Physical::Bytes);
+        given.decode(page, &mut plain)?;
+        let Values::Bytes(strings) = &plain.values else { return Err(other_shape()) };
+        let Some(table) = table else {
+            return put((&strings.bytes, &strings.ends), plain.nulls.as_ref());
+        };
+        let encoder = match encoder.get() {
+            Some(encoder) => encoder,
+            None => {
+                let opened = SymbolEncoder::open(table)?;
+                encoder.get_or_init(|| opened)
+            }
+        };
+        let codes = encode(strings, encoder)?;
+        put((&codes.bytes, &codes.ends), plain.nulls.as_ref())
+    }
+
+    fn numbers(&self, given: &impl GivenPages) -> Result<Vec<Page>> {
+        let mut all = Plain::empty(given.physical());
+        match &mut all.values {
+            Values::Int(values) => values.reserve_exact(given.rows()),
+            Values::Wide(values) => values.reserve_exact(given.rows()),
+            Values::Bytes(_) => {}
+        }
+        (0..given.count()).try_for_each(|page| given.decode(page, &mut all))?;
+        let Plain { values, nulls } = all;
+        let mut made = Vec::with_capacity(self.page_rows.len());
+        let mut finish = |rows: &[u32], values: Values| {
+            let nulls = nulls.as_ref().and_then(|nulls| {
+                let mut picked = Bitmap::zeros(rows.len());
+                let is_null = |place: &usize| nulls.get(rows[*place] as usize);
+                (0..rows.len()).filter(is_null).for_each(|place| picked.set(place));
+                (picked.count_ones() > 0).then_some(picked)
+            });
+            let page = encode_column(&Plain { values, nulls }, None)?;
+            made.push(finish_page(page, self.form)?);
+            Ok(())
+        };
+        match values {
+            Values::Int(values) => {
+                let bits = values.into_iter().map(|value| value as u64).collect();
                 pick(
-                    all,
+                    bits,
+                    self.cut(),
+                    self.space,
+                    |bits: u64| bits as i64,
+                    |rows, values| finish(rows, Values::Int(values)),
+                )?;
+            }
+            Values::Wide(values) => {
+                pick(
+                    values,
                     self.cut(),
                     self.space,
                     |value: i128| value,
-                    |rows, values| finish(Values::Wide(values), nulls.pick(rows, |_| {})),
+                    |rows, values| finish(rows, Values::Wide(values)),
                 )?;
             }
+            Values::Bytes(_) => return Err(other_shape()),
         }
-        Ok(PartitionColumn { dictionary: None, symbols: Vec::new(), pages: made })
+        Ok(made)
     }
 }
 
-fn other_shape() -> Error {
-    Error::Corrupt("a page of a column holds values of another shape".into())
-}
+/// Share of the bytes of a column's pages that may be of other symbols, or of none, where all become codes of one table: such texts
+/// may be longer as codes.
+const OTHER_SHARE: u64 = 8;
 
-/// What is known of a column as it is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Given {
-    pub physical: Physical,
-    pub pages: usize,
-    /// Rows of all pages.
-    pub rows: usize,
-    /// The least and the greatest number, if they are known.
-    pub bounds: Option<(i64, i64)>,
-}
-
-/// Which rows of a column are NULL.
-#[derive(Debug, Default)]
-struct Nulls {
-    rows: usize,
-    bits: Option<Bitmap>,
-}
-
-impl Nulls {
-    /// Takes those of a page, and calls with each.
-    fn push(&mut self, nulls: Option<&Bitmap>, rows: usize, mut each: impl FnMut(usize)) {
-        if let Some(nulls) = nulls {
-            let all = self.bits.get_or_insert_with(|| Bitmap::zeros(self.rows));
-            for row in 0..rows {
-                let is_null = nulls.get(row);
-                all.push(is_null);
-                if is_null {
-                    each(row);
-                }
-            }
-        } else if let Some(all) = &mut self.bits {
-            all.extend_zeros(rows);
+/// The table of symbols that nearly all texts of a column are in, if there is one.
+fn common_table(given: &impl GivenPages) -> Option<&[u8]> {
+    let mut tables: Vec<(&[u8], u64)> = Vec::new();
+    let mut all = 0;
+    for page in 0..given.count() {
+        let bytes = given.bytes(page);
+        all += bytes;
+        let Some(table) = given.table(page) else { continue };
+        // Pages name the tables in turn, and the last is most often that of the next page.
+        match tables.iter_mut().rev().find(|(known, _)| *known == table) {
+            Some((_, of_table)) => *of_table += bytes,
+            None => tables.push((table, bytes)),
         }
-        self.rows += rows;
     }
-
-    /// Those of some rows, and calls with the place of each; `None` when there are none.
-    fn pick(&self, rows: &[u32], mut each: impl FnMut(usize)) -> Option<Bitmap> {
-        let bits = self.bits.as_ref()?;
-        let mut picked = Bitmap::zeros(rows.len());
-        let mut any = false;
-        for (place, row) in rows.iter().enumerate() {
-            if bits.get(*row as usize) {
-                picked.set(place);
-                each(place);
-                any = true;
-            }
-        }
-        any.then_some(picked)
-    }
+    let (table, bytes) = tables.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    (bytes >= all - all / OTHER_SHARE).then_some(table)
 }
 
-/// Codes of a column as it is.
-#[derive(Debug)]
-pub(super) struct Codes(Narrow);
-
-impl Codes {
-    /// Room for the codes of so many rows; NULL has the code after the last of the dictionary.
-    pub fn of(dictionary: &Dictionary, rows: usize) -> Self {
-        Codes(Narrow::up_to(dictionary.len() as u64, rows))
+/// Strings as codes, whatever these take.
+fn encode(strings: &Strings, encoder: &SymbolEncoder) -> Result<Strings> {
+    let (mut starts, mut lengths, mut start) = (Vec::new(), Vec::new(), 0);
+    for end in &strings.ends {
+        starts.push(start);
+        lengths.push(end - start);
+        start = *end;
     }
-
-    /// Appends the codes of a page, as `change` makes them.
-    ///
-    /// # Errors
-    /// `Corrupt` when it holds values, or a code of no value.
-    pub fn append(&mut self, view: &PageView<'_>, change: impl Fn(u32) -> u32) -> Result<()> {
-        for_each_codes(view, |codes| self.0.extend(codes, |code| change(code).into()))
+    let mut encoded = EncodedStrings::default();
+    encoder.encode(&strings.bytes, &starts, &lengths, &mut encoded);
+    if encoded.bytes.len() > u32::MAX as usize {
+        return Err(Error::Limit("text of one page over 4 GiB".into()));
     }
-}
-
-/// Calls with the codes of a page, block by block.
-///
-/// # Errors
-/// `Corrupt` when it holds values; those of the call.
-pub(super) fn for_each_codes(
-    view: &PageView<'_>,
-    mut take: impl FnMut(&[u32]) -> Result<()>,
-) -> Result<()> {
-    let PageView::Codes(view) = view else {
-        return Err(Error::Corrupt("values in a column of codes".into()));
+    let mut end = 0;
+    let end = |length: &u32| {
+        end += length;
+        end
     };
-    let mut block = [0; BLOCK];
-    (0..view.rows.div_ceil(BLOCK)).try_for_each(|b| {
-        let count = view.unpack(b, &mut block);
-        take(&block[..count])
-    })
+    Ok(Strings { ends: encoded.lengths.iter().map(end).collect(), bytes: encoded.bytes })
 }
 
-/// Takes the values out of a dictionary that no row has, and makes the codes those of what is left.
-fn drop_unused(dictionary: Dictionary, pages: &mut [Vec<u32>]) -> Result<Dictionary> {
-    let count = dictionary.len();
-    let mut used = vec![false; count + 1];
-    for code in pages.iter().flatten() {
-        let used = used.get_mut(*code as usize);
-        *used.ok_or_else(|| Error::Corrupt(format!("code {code} of {count} values")))? = true;
-    }
-    if used[..count].iter().all(|used| *used) {
-        return Ok(dictionary);
-    }
-    let mut values = Values::empty(dictionary.values().physical());
-    let mut new_codes = Vec::with_capacity(count + 1);
-    for (code, used) in used[..count].iter().enumerate() {
-        new_codes.push(values.len() as u32);
-        if *used {
-            values.push(&dictionary.values().get(code));
-        }
-    }
-    // NULL keeps the code after the last.
-    new_codes.push(values.len() as u32);
-    pages.iter_mut().flatten().for_each(|code| *code = new_codes[*code as usize]);
-    Dictionary::new(values)
-}
+#[cfg(test)]
+mod tests;

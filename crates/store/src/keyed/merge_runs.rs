@@ -13,15 +13,18 @@
 //! runs that begin or end within it.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
+use coload_page::{PageDetail, PageView};
 use coload_threads::in_order;
 use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries, sort_keys};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
 
 use super::conflicts::{Keyed, twice_among};
-use super::gather::{Codes, Form, Gather, Given};
+use super::fields::{Field, for_each_codes, greatest_of};
+use super::gather::{Form, Gather, GivenColumns, gather_columns};
+use super::given::GivenPages;
 use super::keys::{float, key_text};
-use super::narrow::bounds;
 use super::order::{Newest, choose_rows, cut_pages};
 use super::ranges::Cut;
 use super::run::{OpenColumn, Run};
@@ -84,11 +87,12 @@ pub(super) fn merge_segment(
     drop(keys);
     let page_rows = cut_rows(&slices, rows.len());
     let space = coload_space::Dram::new("dram", u64::MAX);
-    let gather = Gather { rows: &rows, page_rows: &page_rows, form: Form::Segment, space: &space };
+    let (form, places) = (Form::Segment, &OnceLock::new());
+    let gather =
+        Gather { rows: &rows, page_rows: &page_rows, form, space: &space, places, threads };
     let (writer, first) = (open()?, slices[0].run);
     let mut columns = Vec::with_capacity(first.width());
-    let make = |column| merge_column(&slices, column, gather);
-    in_order(first.width(), threads, make, |column, made| {
+    gather_columns(&Slices(&slices), gather, |column, made| {
         columns.push(writer.write_column(made, first.physical(column))?);
         Ok(())
     })?;
@@ -313,48 +317,122 @@ fn read_rows(slices: &[Slice<'_>]) -> usize {
     slices.iter().map(rows).sum::<u64>() as usize
 }
 
-/// A column of the segment.
-fn merge_column(
-    slices: &[Slice<'_>],
-    column: usize,
-    gather: Gather<'_>,
-) -> Result<PartitionColumn> {
-    let open = slices.iter().map(|slice| slice.run.open_column(column, slice.pages.clone()));
-    let open: Vec<OpenColumn<'_>> = open.collect::<Result<_>>()?;
-    let physical = slices[0].run.physical(column);
-    if slices.iter().all(|slice| slice.run.is_coded(column, slice.pages.clone())) {
-        return merge_codes(slices, open, (physical, gather));
+/// The columns of slices, those of one after those of the one before.
+struct Slices<'s, 'r>(&'s [Slice<'r>]);
+
+impl Slices<'_, '_> {
+    fn is_coded(&self, column: usize) -> bool {
+        self.0.iter().all(|slice| slice.run.is_coded(column, slice.pages.clone()))
     }
-    let numbered = slices.iter().enumerate();
-    let pages: Vec<(usize, usize)> = numbered
-        .flat_map(|(number, slice)| slice.pages.clone().map(move |page| (number, page)))
-        .collect();
-    let details = slices.iter().flat_map(|slice| slice.run.details(column, slice.pages.clone()));
-    let bounds = bounds(details);
-    let given = Given { physical, pages: pages.len(), rows: read_rows(slices), bounds };
-    gather.values(given, |place, out| {
-        let (number, page) = pages[place];
-        open[number].decode(page, out)
-    })
+
+    fn open(&self, column: usize) -> Result<RunPages<'_>> {
+        let open = self.0.iter().map(|slice| slice.run.open_column(column, slice.pages.clone()));
+        let open = open.collect::<Result<_>>()?;
+        let numbered = self.0.iter().enumerate();
+        let pages = numbered
+            .flat_map(|(number, slice)| slice.pages.clone().map(move |page| (number, page)));
+        Ok(RunPages { open, pages: pages.collect(), physical: self.0[0].run.physical(column) })
+    }
 }
 
-/// A column whose runs all have dictionaries: these are merged, and codes are those of the result.
-fn merge_codes(
-    slices: &[Slice<'_>],
-    open: Vec<OpenColumn<'_>>,
-    (physical, gather): (Physical, Gather<'_>),
-) -> Result<PartitionColumn> {
-    let inputs: Vec<&Dictionary> = open.iter().filter_map(|o| o.dictionary.as_ref()).collect();
-    let (merged, translations) = merge_dictionaries(&inputs, physical)?;
-    let null = merged.len() as u32;
-    let mut codes = Codes::of(&merged, read_rows(slices));
-    for ((slice, open), translation) in slices.iter().zip(&open).zip(&translations) {
-        let translate =
-            |code: u32| translation.get(code as usize).map_or(null, |translated| translated.0);
-        for page in slice.pages.clone() {
-            open.with_view(page, |view| codes.append(view, translate))?;
-        }
+impl GivenColumns for Slices<'_, '_> {
+    fn width(&self) -> usize {
+        self.0[0].run.width()
     }
-    drop(open);
-    gather.codes(codes, merged)
+
+    fn greatest(&self, column: usize) -> Result<Option<u64>> {
+        if self.is_coded(column) {
+            // Dictionaries have values in common, or none.
+            return Ok(Some(self.0.iter().map(|slice| slice.run.values(column)).sum()));
+        }
+        Ok(greatest_of(&self.open(column)?, None))
+    }
+
+    fn field(&self, column: usize) -> Result<Option<Field<'_>>> {
+        let pages = self.open(column)?;
+        if !self.is_coded(column) {
+            return Ok(Field::of(pages, None));
+        }
+        // Dictionaries are merged, and codes are those of the result.
+        let dictionaries = pages.open.iter().filter_map(|open| open.dictionary.as_ref());
+        let inputs: Vec<&Dictionary> = dictionaries.collect();
+        let (merged, translations) = merge_dictionaries(&inputs, pages.physical)?;
+        let null = merged.len() as u64;
+        let rows = (0..pages.count()).map(|page| pages.page_rows(page)).collect();
+        let blocks = move |page: usize, take: &mut dyn FnMut(&[u64]) -> Result<()>| {
+            let translation = &translations[pages.pages[page].0];
+            let translate = |code: u32| {
+                translation.get(code as usize).map_or(null, |translated| u64::from(translated.0))
+            };
+            pages.with_view(page, &mut |view| for_each_codes(view, translate, take))
+        };
+        Ok(Some(Field::of_codes(merged, rows, blocks)))
+    }
+
+    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn> {
+        gather.values(&self.open(column)?)
+    }
+}
+
+/// Pages of a column of runs, those of one run after those of the one before.
+struct RunPages<'a> {
+    open: Vec<OpenColumn<'a>>,
+    /// The run of each page, and which of its pages it is.
+    pages: Vec<(usize, usize)>,
+    physical: Physical,
+}
+
+impl RunPages<'_> {
+    fn page(&self, page: usize) -> (&OpenColumn<'_>, usize) {
+        let (run, page) = self.pages[page];
+        (&self.open[run], page)
+    }
+}
+
+impl GivenPages for RunPages<'_> {
+    fn physical(&self) -> Physical {
+        self.physical
+    }
+
+    fn count(&self) -> usize {
+        self.pages.len()
+    }
+
+    fn detail(&self, page: usize) -> &PageDetail {
+        let (open, page) = self.page(page);
+        &open.meta(page).detail
+    }
+
+    fn page_rows(&self, page: usize) -> u32 {
+        let (open, page) = self.page(page);
+        open.meta(page).rows
+    }
+
+    fn nulls(&self, page: usize) -> u32 {
+        let (open, page) = self.page(page);
+        open.meta(page).nulls
+    }
+
+    fn bytes(&self, page: usize) -> u64 {
+        let (open, page) = self.page(page);
+        open.meta(page).bytes
+    }
+
+    fn tables(&self, page: usize) -> &[Vec<u8>] {
+        self.page(page).0.tables()
+    }
+
+    fn with_view(
+        &self,
+        page: usize,
+        take: &mut dyn FnMut(&PageView<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (open, page) = self.page(page);
+        open.with_view(page, take)
+    }
+
+    fn decode(&self, page: usize, out: &mut Plain) -> Result<()> {
+        let (open, page) = self.page(page);
+        open.decode(page, out)
+    }
 }

@@ -1,34 +1,27 @@
 //! Rows of segments into a segment in the order of their keys.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use coload_ddl::{Key, Schema};
 use coload_page::bitpack::BLOCK;
-use coload_page::runs::expand_runs;
-use coload_page::{Page, SymbolDecoder};
 use coload_space::Space;
-use coload_threads::in_order;
-use coload_transform::{KeyOrder, PartitionColumn, sort_keys};
-use coload_types::{Error, Physical, Plain, Result, Values};
+use coload_transform::{KeyOrder, PartitionColumn};
+use coload_types::{Error, Physical, Plain, Result};
 
 use super::conflicts::{Keyed, twice_among};
-use super::gather::{Codes, Form, Gather, Given};
+use super::fields::{Field, gather_fields, greatest_of};
+use super::gather::{Form, Gather, GivenColumns, gather_columns};
+use super::given::{JoinedPages, StoredPages};
 use super::keys::{Float, float, key_of_row, value_of_row};
-use super::narrow::bounds;
 use super::newest::newness;
 use super::origin::Origin;
-use super::pages::read_codes;
-use super::read_keys;
+use super::row_order::order_rows;
 use super::run_writer::{RUN_PAGE_ROWS_MAX, RunWriter};
 use super::sorting::SortSpaces;
 use super::tree::parts_are_of;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
-use crate::{
-    ColumnStats, ExpandedPages, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter,
-    append_page,
-};
+use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter};
 
 /// Most rows of a page.
 const PAGE_ROWS_MAX: u64 = 1 << 16;
@@ -51,17 +44,14 @@ pub(crate) struct RowOrder {
 pub(crate) fn sort_segment(
     segment: &Arc<SegmentFile>,
     of: Keyed<'_>,
-    origin: &Origin,
+    (origin, threads): (&Origin, usize),
 ) -> Result<RowOrder> {
     if parts_are_of(segment, of.key) {
         // Its tree was built of keys in order, each once.
         let order = KeyOrder { rows: None, repeated: Vec::new() };
         return Ok(RowOrder { rows: None, first_stats: first_key_stats(segment, of, &order)? });
     }
-    let keys = read_sort_keys(segment, of.schema, of.key)?;
-    let order = sort_keys(&keys)?;
-    // They may be most of the segment.
-    drop(keys);
+    let order = order_rows(segment, (of.schema, of.key), threads)?;
     let first_stats = first_key_stats(segment, of, &order)?;
     let rows = match order.repeated.first().filter(|_| of.key.is_unique()) {
         None => order.rows,
@@ -87,29 +77,6 @@ fn comes_twice(
     let text = key_of_row(segment, (of.schema, of.key), row)?;
     let numbers = (origin.number(first), origin.number(row));
     Ok(twice_among((of.table, of.schema, of.key), &text, numbers))
-}
-
-/// The columns of the key, as they are sorted: codes of a sorted dictionary are as good as its values.
-fn read_sort_keys(segment: &Arc<SegmentFile>, schema: &Schema, key: &Key) -> Result<Vec<Plain>> {
-    let mut columns = Vec::with_capacity(key.columns().len());
-    for column in key.columns() {
-        let pages = &segment.column(*column)?.index().pages;
-        let is_coded = pages.iter().all(|page| page.detail.is_codes());
-        let is_valued = !key.is_unique() || pages.iter().all(|page| page.nulls == 0);
-        if !(is_coded && is_valued && float(schema, *column).is_none()) {
-            let one = Key::new(key.kind(), vec![*column])?;
-            columns.append(&mut read_keys(std::slice::from_ref(segment), schema, &one)?);
-            continue;
-        }
-        let mut codes = Vec::with_capacity(segment.rows() as usize);
-        for page in 0..pages.len() {
-            // NULL has the code after the last, and is last.
-            codes.extend(read_codes(segment, *column, page)?.into_iter().map(i64::from));
-        }
-        segment.check()?;
-        columns.push(Plain { values: Values::Int(codes), nulls: None });
-    }
-    Ok(columns)
 }
 
 /// The bounds of the first column of a key, which are known where the rows are in order. Floats are there as what stands
@@ -189,14 +156,17 @@ pub(crate) fn write_in_order(
     (space, threads): (&dyn Space, usize),
 ) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
     let page_rows = cut_segments(sources, rows.len())?;
-    let gather = Gather { rows, page_rows: &page_rows, form: Form::Segment, space };
-    let width = sources[0].column_count();
-    let mut columns = Vec::with_capacity(width);
-    let make = |column: usize| reorder_column(sources, column, gather);
-    in_order(width, threads, make, |column, made| {
+    let (form, places) = (Form::Segment, &OnceLock::new());
+    let gather = Gather { rows, page_rows: &page_rows, form, space, places, threads };
+    let mut columns = Vec::with_capacity(sources[0].column_count());
+    let take = |column: usize, made| {
         columns.push(writer.write_column(made, sources[0].physical(column))?);
         Ok(())
-    })?;
+    };
+    match sources {
+        [only] => gather_columns(&**only, gather, take)?,
+        all => gather_columns(&Joined(all), gather, take)?,
+    }
     sources.iter().try_for_each(|source| source.check())?;
     let summary = writer.finish(columns.clone(), page_rows)?;
     Ok((summary, columns))
@@ -215,9 +185,9 @@ pub(crate) fn write_run_in_order(
     let sources = std::slice::from_ref(segment);
     let page_rows = cut_run_pages(cut_segments(sources, rows.len())?);
     let mut run = RunWriter::create(&*spaces.runs, (schema, key), &page_rows)?;
-    let gather = Gather { rows, page_rows: &page_rows, form: Form::Run, space: &*spaces.sort };
-    let make = |column: usize| reorder_column(sources, column, gather);
-    in_order(segment.column_count(), threads, make, |column, made| {
+    let (form, space, places) = (Form::Run, &*spaces.sort, &OnceLock::new());
+    let gather = Gather { rows, page_rows: &page_rows, form, space, places, threads };
+    gather_columns(&**segment, gather, |column, made| {
         run.put_column(made, segment.physical(column))
     })?;
     segment.check()?;
@@ -257,73 +227,60 @@ pub(super) fn cut_pages(rows: usize, all: u64, widest: u64) -> Vec<u32> {
     starts.map(|start| page.min(rows - start) as u32).collect()
 }
 
-/// A column of some segments with other rows.
-fn reorder_column(
-    sources: &[Arc<SegmentFile>],
-    column: usize,
-    gather: Gather<'_>,
-) -> Result<PartitionColumn> {
-    if let [only] = sources {
-        return reorder_stored(only, column, gather);
+/// The columns of a segment; pages are read where they lie.
+impl GivenColumns for SegmentFile {
+    fn width(&self) -> usize {
+        self.column_count()
     }
-    let physical = sources[0].physical(column);
-    let whole = sources.iter().map(|file| Source::whole(Arc::clone(file)));
-    let whole: Vec<Source> = whole.collect();
-    reorder(join_column(&whole, &group_pages(&whole)?, column)?, physical, gather)
+
+    fn greatest(&self, column: usize) -> Result<Option<u64>> {
+        let values = self.dictionary(column)?.map(|dictionary| dictionary.len() as u64);
+        Ok(greatest_of(&StoredPages::open(self, column)?, values))
+    }
+
+    fn field(&self, column: usize) -> Result<Option<Field<'_>>> {
+        Ok(Field::of(StoredPages::open(self, column)?, self.dictionary(column)?))
+    }
+
+    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn> {
+        gather.values(&StoredPages::open(self, column)?)
+    }
+}
+
+/// The columns of some segments, one after the other.
+struct Joined<'a>(&'a [Arc<SegmentFile>]);
+
+impl GivenColumns for Joined<'_> {
+    fn width(&self) -> usize {
+        self.0[0].column_count()
+    }
+
+    fn greatest(&self, _: usize) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn field(&self, _: usize) -> Result<Option<Field<'_>>> {
+        Ok(None)
+    }
+
+    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn> {
+        let whole = self.0.iter().map(|file| Source::whole(Arc::clone(file)));
+        let whole: Vec<Source> = whole.collect();
+        let joined = join_column(&whole, &group_pages(&whole)?, column)?;
+        reorder(&joined, self.0[0].physical(column), gather)
+    }
 }
 
 /// A column with other rows.
 pub(super) fn reorder(
-    joined: PartitionColumn,
+    joined: &PartitionColumn,
     physical: Physical,
     gather: Gather<'_>,
 ) -> Result<PartitionColumn> {
-    let PartitionColumn { dictionary, symbols, pages } = joined;
-    let details = pages.iter().map(|page| &page.detail);
-    let rows = pages.iter().map(|page| page.rows as usize).sum();
-    let given = Given { physical, pages: pages.len(), rows, bounds: bounds(details) };
-    let coded = pages.iter().all(|page| page.detail.is_codes());
-    if let Some(dictionary) = dictionary.as_ref().filter(|_| coded) {
-        let mut codes = Codes::of(dictionary, rows);
-        for page in &pages {
-            codes.append(&plain_page(page)?.view()?, |code| code)?;
-        }
-        // The pages are not needed any more, and may be large.
-        drop(pages);
-        return gather.codes(codes, dictionary.clone());
-    }
-    let decoders =
-        symbols.iter().map(|table| SymbolDecoder::open(table)).collect::<Result<Vec<_>>>()?;
-    gather.values(given, |page, out| {
-        append_page(&plain_page(&pages[page])?.view()?, dictionary.as_ref(), &decoders, out)
-    })
-}
-
-/// A column of a segment with other rows; pages are read where they lie.
-pub(super) fn reorder_stored(
-    segment: &SegmentFile,
-    column: usize,
-    gather: Gather<'_>,
-) -> Result<PartitionColumn> {
-    let (pages, rows) = (&segment.column(column)?.index().pages, segment.rows() as usize);
-    let coded = pages.iter().all(|page| page.detail.is_codes());
-    if let Some(dictionary) = segment.dictionary(column)?.filter(|_| coded) {
-        let mut codes = Codes::of(dictionary, rows);
-        for page in 0..pages.len() {
-            let expanded = ExpandedPages::default();
-            codes.append(&segment.page(column, page, &expanded)?, |code| code)?;
-        }
-        return gather.codes(codes, dictionary.clone());
-    }
-    let bounds = bounds(pages.iter().map(|page| &page.detail));
-    let given = Given { physical: segment.physical(column), pages: pages.len(), rows, bounds };
-    gather.values(given, |page, out| segment.decode_page(column, page, out))
-}
-
-/// A page that is no run of values.
-pub(super) fn plain_page(page: &Page) -> Result<Cow<'_, Page>> {
-    Ok(match page.runs {
-        Some(_) => Cow::Owned(expand_runs(page)?),
-        None => Cow::Borrowed(page),
-    })
+    let pages = JoinedPages::open(joined, physical)?;
+    let Some(field) = Field::of(pages, joined.dictionary.as_ref()) else {
+        return gather.values(&JoinedPages::open(joined, physical)?);
+    };
+    let mut made = gather_fields(&[field], gather)?;
+    made.pop().ok_or_else(|| Error::Corrupt("a column that became none".into()))
 }

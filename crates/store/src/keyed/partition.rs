@@ -9,8 +9,8 @@
 //!
 //! Memory: the keys and the permutation; of the other columns as many as there are threads, whole.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use coload_ddl::{Key, Schema};
 use coload_page::{Page, SymbolDecoder};
@@ -19,9 +19,11 @@ use coload_threads::{in_order, lock, thread_cpu_ns};
 use coload_transform::{PartitionColumn, compare_keys, sort_keys};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
 
-use super::gather::{Form, Gather, for_each_codes};
+use super::fields::for_each_codes;
+use super::gather::{Form, Gather, gather_columns};
+use super::given::plain_page;
 use super::keys::float;
-use super::order::{plain_page, reorder, reorder_stored};
+use super::order::reorder;
 use super::run::{canonical, open_symbols};
 use super::tree::parts_are_of;
 use crate::{SegmentFile, SegmentWriter, append_page};
@@ -74,7 +76,16 @@ pub fn sort_partition(
     };
     let spent = AtomicU64::new(thread_cpu_ns() - started);
     let space = Dram::new("dram", u64::MAX);
-    let gather = Gather { rows: &rows, page_rows, form: Form::Segment, space: &space };
+    let (form, places) = (Form::Segment, &OnceLock::new());
+    let gather = Gather {
+        rows: &rows,
+        page_rows,
+        form,
+        space: &space,
+        places,
+        // Columns are made at once.
+        threads: 1,
+    };
     let given: Vec<Mutex<Option<ColumnOf>>> =
         columns.into_iter().map(|column| Mutex::new(Some(column))).collect();
     let make = |column: usize| {
@@ -84,7 +95,7 @@ pub fn sort_partition(
                 reorder_values(values, physical(column), gather).map(ColumnOf::Values)
             }
             Some(ColumnOf::Pages(pages)) => {
-                reorder(pages, physical(column), gather).map(ColumnOf::Pages)
+                reorder(&pages, physical(column), gather).map(ColumnOf::Pages)
             }
             None => Err(Error::Corrupt("a column of a partition that is sorted twice".into())),
         };
@@ -105,8 +116,8 @@ fn key_column(column: &ColumnOf, physical: Physical, is_float: bool) -> Result<P
     if is_coded && !is_float && dictionary.is_some() {
         let mut codes = Vec::with_capacity(pages.iter().map(|page| page.rows as usize).sum());
         for page in pages {
-            for_each_codes(&plain_page(page)?.view()?, |some| {
-                codes.extend(some.iter().map(|code| i64::from(*code)));
+            for_each_codes(&plain_page(page)?.view()?, u64::from, &mut |some| {
+                codes.extend(some.iter().map(|code| *code as i64));
                 Ok(())
             })?;
         }
@@ -239,12 +250,13 @@ pub fn write_reordered(segment: &SegmentFile, rows: &[u32], writer: &SegmentWrit
     }
     let space = Dram::new("dram", u64::MAX);
     let page_rows = segment.page_rows();
-    let gather = Gather { rows, page_rows, form: Form::Segment, space: &space };
+    let (form, places) = (Form::Segment, &OnceLock::new());
+    let gather = Gather { rows, page_rows, form, space: &space, places, threads: 1 };
     let mut columns = Vec::with_capacity(segment.column_count());
-    for column in 0..segment.column_count() {
-        let reordered = reorder_stored(segment, column, gather)?;
+    gather_columns(segment, gather, |column, reordered| {
         columns.push(writer.write_column(reordered, segment.physical(column))?);
-    }
+        Ok(())
+    })?;
     segment.check()?;
     writer.finish(columns, page_rows.to_vec()).map(drop)
 }

@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use coload_ddl::{Key, Schema};
-use coload_page::{PageDetail, PageMeta, PageView, SymbolDecoder};
+use coload_page::{PageMeta, PageView, SymbolDecoder};
 use coload_space::{Extent, Piece};
 use coload_transform::put_key;
 use coload_types::bytes::checksum;
@@ -113,9 +113,9 @@ impl Run {
         self.columns[column].pages[pages].iter().map(|page| page.bytes).sum()
     }
 
-    /// What some pages of a column hold.
-    pub fn details(&self, column: usize, pages: Range<usize>) -> impl Iterator<Item = &PageDetail> {
-        self.columns[column].pages[pages].iter().map(|page| &page.detail)
+    /// Values of the dictionary of a column.
+    pub fn values(&self, column: usize) -> u64 {
+        self.columns[column].dictionary.as_ref().map_or(0, |meta| u64::from(meta.rows))
     }
 
     /// Whether all of some pages of a column are codes.
@@ -232,6 +232,16 @@ pub(super) struct OpenColumn<'a> {
 }
 
 impl OpenColumn<'_> {
+    /// What a page is.
+    pub fn meta(&self, page: usize) -> &PageMeta {
+        &self.run.columns[self.column].pages[page]
+    }
+
+    /// The tables of symbols that pages name.
+    pub fn tables(&self) -> &[Vec<u8>] {
+        &self.run.columns[self.column].symbols
+    }
+
     /// Appends the values of a page.
     ///
     /// # Errors

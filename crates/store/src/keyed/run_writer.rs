@@ -9,7 +9,7 @@ use coload_transform::PartitionColumn;
 use coload_types::bytes::checksum;
 use coload_types::{Dictionary, Error, Physical, Plain, Result};
 
-use super::order::plain_page;
+use super::given::plain_page;
 use super::run::{
     KeyColumns, Mark, Run, RunColumn, canonical, key_bytes, key_columns, open_symbols,
 };

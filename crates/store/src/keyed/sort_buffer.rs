@@ -4,7 +4,7 @@
 //! that. Rows are picked in no order: the space is told how many lines of a cache that touches.
 
 use coload_space::{Extent, Piece, Space};
-use coload_types::{Error, Result};
+use coload_types::Result;
 
 /// A value of a fixed length.
 pub(super) trait Fixed: Copy {
@@ -103,52 +103,94 @@ impl<T: Fixed> NumbersView<'_, T> {
     }
 }
 
-/// The bytes of texts, page by page, in a space.
-#[derive(Debug, Default)]
-pub(super) struct TextPages {
-    own: Vec<Vec<u8>>,
-    elsewhere: Option<(Box<dyn Extent>, Vec<u64>)>,
+/// Picks rows page by page, as calls make their values, and gives them on; meanwhile the numbers lie in a space.
+///
+/// # Errors
+/// Those of the space and of what takes them.
+pub(super) fn pick<'r, T: Fixed, U>(
+    numbers: Vec<T>,
+    pages: impl Iterator<Item = &'r [u32]>,
+    space: &dyn Space,
+    value: impl Fn(T) -> U,
+    mut take: impl FnMut(&'r [u32], Vec<U>) -> Result<()>,
+) -> Result<()> {
+    let numbers = Numbers::put(numbers, space)?;
+    let view = numbers.view()?;
+    for rows in pages {
+        take(rows, view.pick(rows, space, &value)?)?;
+    }
+    Ok(())
+}
+
+/// Buckets of texts, each of which came in parts, in a space.
+#[derive(Debug)]
+pub(super) enum TextPages {
+    /// Each part.
+    Own(Vec<Vec<Vec<u8>>>),
+    /// Where they are, and where each bucket begins; the last begins where the one before it ends.
+    Elsewhere(Box<dyn Extent>, Vec<u64>),
 }
 
 impl TextPages {
-    /// Puts the bytes of pages into a space.
+    /// Puts parts of as many buckets into a space.
     ///
     /// # Errors
     /// Those of the space.
-    pub fn put(pages: Vec<Vec<u8>>, space: &dyn Space) -> Result<Self> {
+    pub fn put(parts: Vec<Vec<Vec<u8>>>, space: &dyn Space) -> Result<Self> {
         if space.is_dram() {
-            return Ok(TextPages { own: pages, elsewhere: None });
+            return Ok(TextPages::Own(parts));
         }
-        let (mut writer, mut lengths) = (space.create()?, Vec::with_capacity(pages.len()));
-        for page in pages {
-            lengths.push(page.len() as u64);
-            writer.append(page)?;
+        let count = parts.first().map_or(0, Vec::len);
+        let (mut writer, mut starts) = (space.create()?, Vec::with_capacity(count + 1));
+        let (mut parts, mut start) = (parts, 0);
+        starts.push(start);
+        for bucket in 0..count {
+            let mut bytes = Vec::new();
+            for part in &mut parts {
+                match bytes.is_empty() {
+                    true => bytes = std::mem::take(&mut part[bucket]),
+                    false => bytes.append(&mut part[bucket]),
+                }
+            }
+            start += bytes.len() as u64;
+            starts.push(start);
+            writer.append(bytes)?;
         }
-        Ok(TextPages { own: Vec::new(), elsewhere: Some((writer.finish()?, lengths)) })
+        Ok(TextPages::Elsewhere(writer.finish()?, starts))
     }
 
-    /// The bytes of each page.
+    /// The bytes of a bucket.
     ///
     /// # Errors
     /// Those of the space.
-    pub fn view(&self) -> Result<Vec<Piece<'_>>> {
-        let Some((extent, lengths)) = &self.elsewhere else {
-            return Ok(self.own.iter().map(|page| Piece::InPlace(page)).collect());
-        };
-        let mut start = 0;
-        let page = |bytes: &u64| {
-            let piece = extent.read(start, *bytes);
-            start += bytes;
-            piece
-        };
-        lengths.iter().map(page).collect()
+    pub fn read(&self, bucket: usize) -> Result<Piece<'_>> {
+        match self {
+            TextPages::Own(parts) => {
+                let mut filled = parts.iter().map(|part| &part[bucket]).filter(|b| !b.is_empty());
+                let (first, second) = (filled.next(), filled.next());
+                let Some(second) = second else {
+                    return Ok(Piece::InPlace(first.map_or(&[][..], Vec::as_slice)));
+                };
+                let mut bytes = first.cloned().unwrap_or_default();
+                bytes.extend_from_slice(second);
+                filled.for_each(|part| bytes.extend_from_slice(part));
+                let range = 0..bytes.len();
+                Ok(Piece::Read(bytes, range))
+            }
+            TextPages::Elsewhere(extent, starts) => {
+                extent.read(starts[bucket], starts[bucket + 1] - starts[bucket])
+            }
+        }
     }
 
-    /// Checks that what was picked was what is in the space.
+    /// Checks that what was read was what is in the space.
     ///
     /// # Errors
     /// `Corrupt` when a file of the space cannot be read.
     pub fn check(&self) -> Result<()> {
-        self.elsewhere.as_ref().map_or(Ok::<(), Error>(()), |(extent, _)| extent.check())
+        match self {
+            TextPages::Own(_) => Ok(()),
+            TextPages::Elsewhere(extent, _) => extent.check(),
+        }
     }
 }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use coload_threads::in_order;
 use coload_types::{Error, Physical, Plain, Result};
 
 use super::conflicts::Keyed;
@@ -28,6 +29,7 @@ use super::run::{Run, canonical, key_bytes};
 use super::run_writer::RunWriter;
 use super::sorting::{SortTimes, Sorting};
 use super::{OrderedSegment, Origin};
+use crate::directory::sync_file;
 use crate::merge_small::join_stats;
 use crate::retype::copy_column;
 use crate::{ColumnStats, SegmentEntry, SegmentFile, SegmentWriter};
@@ -98,6 +100,10 @@ pub(crate) fn order_load(
             }
         }
     }
+    // The disk wrote while others were merged.
+    let path = |(segment, _): &(OrderedSegment, Origin)| files.path(&segment.entry.file);
+    let paths: Vec<PathBuf> = ordered.iter().map(path).collect();
+    in_order(paths.len(), sorting.threads, |number| keep(&paths[number]), |_, ()| Ok(()))?;
     let (segments, origins) = ordered.into_iter().unzip();
     let times = SortTimes { sort, merge: began.elapsed() - sort, runs, ..SortTimes::default() };
     Ok(OrderedLoad { segments, origins, times })
@@ -118,14 +124,20 @@ fn order_alone(
         let writer = || Ok((files.writer(&to)?, to.clone()));
         let how = (&mut origin, &*sorting.spaces.sort, sorting.threads);
         let segment = put_entry_in_order(of, entry, &from, (name, writer), how)?;
-        if segment.columns.is_some() {
-            remove(&from)?;
+        match &segment.columns {
+            Some(_) => remove(&from)?,
+            None => keep(&from)?,
         }
         origins.push(origin);
         ordered.push(segment);
     }
     let times = SortTimes { sort: began.elapsed(), ..SortTimes::default() };
     Ok(OrderedLoad { segments: ordered, origins, times })
+}
+
+/// Makes a segment durable that stays: its writer left that open.
+fn keep(path: &Path) -> Result<()> {
+    sync_file("store::segment::sync", path).map(drop)
 }
 
 fn remove(path: &Path) -> Result<()> {
@@ -158,7 +170,7 @@ fn sort_piece(
     let path = files.path(&entry.file);
     let segment = Arc::new(SegmentFile::open(&path)?);
     let origin = Origin::of_file(before, &path);
-    let order = sort_segment(&segment, of, &origin)?;
+    let order = sort_segment(&segment, of, (&origin, sorting.threads))?;
     let Some(rows) = order.rows else {
         set_first_stats(&mut entry, of, order.first_stats);
         let ends = ends_of(&segment, of)?;
@@ -270,7 +282,7 @@ fn merge_group(
     let mut made = Vec::with_capacity(count);
     for segment in segments_of(&cuts) {
         let (name, path) = files.next();
-        let open = || files.writer(&path);
+        let open = || Ok(files.writer(&path)?.synced_later());
         if let Some(merged) = merge_segment(&runs, segment, of, open, sorting.threads)? {
             made.push(merged_entry(merged, of, (name, &path), &entries)?);
         }

@@ -123,3 +123,40 @@ fn text_that_begins_alike_is_told_apart() {
         &[long("b"), whole, long(""), empty, long("a\0"), long("a"), None],
     )]);
 }
+
+/// Rows as many as are divided into buckets, whose keys come in no order, in order, nearly so, few times and often.
+#[test]
+fn keys_in_buckets_are_sorted_as_all_of_them_are() {
+    const ROWS: usize = 100_000;
+    let drawn = |row: usize| (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    let far = |row: usize| if row == 77 { i64::MAX >> 20 } else { drawn(row) as i64 % 5 };
+    let columns: [(&str, Box<dyn Fn(usize) -> (i64, i64)>); 6] = [
+        ("in no order", Box::new(|row| (drawn(row) as i64 % 30_000 - 7, (row % 7) as i64))),
+        ("in order", Box::new(|row| (row as i64 / 4, row as i64 % 4))),
+        ("nearly", Box::new(|row| (row as i64 ^ i64::from(row % 1000 == 1), 0))),
+        ("one value", Box::new(|_| (3, 3))),
+        ("few values", Box::new(|row| (drawn(row) as i64 % 3, 5))),
+        ("one far from all others", Box::new(move |row| (far(row), 1))),
+    ];
+    for (name, key) in columns {
+        let (a, b): (Vec<i64>, Vec<i64>) = (0..ROWS).map(&key).unzip();
+        let mut wanted: Vec<u32> = (0..ROWS as u32).collect();
+        wanted.sort_by_key(|row| key(*row as usize));
+        let range = |values: &[i64]| (*values.iter().min().unwrap(), *values.iter().max().unwrap());
+        let mut packed = PackedKeys::new(ROWS, &[range(&a), range(&b)]).unwrap();
+        for row in (0..ROWS).step_by(1000) {
+            packed.put(1, row, &b[row..row + 1000]);
+            packed.put(0, row, &a[row..row + 1000]);
+        }
+        let order = packed.sort();
+        let found: Vec<u32> = (0..ROWS).map(|place| order.row(place) as u32).collect();
+        assert!(found == wanted, "{name}");
+        let equal = |place: &u32| {
+            let row = |place: u32| key(wanted[place as usize] as usize);
+            row(*place) == row(*place - 1)
+        };
+        assert!(order.repeated.iter().copied().eq((1..ROWS as u32).filter(equal)), "{name}");
+        assert_eq!(order.rows.is_none(), wanted.is_sorted(), "{name}");
+    }
+    assert!(PackedKeys::new(2, &[(i64::MIN, i64::MAX)]).is_none());
+}

@@ -1,0 +1,188 @@
+//! The pages of a column whose rows get another order, wherever they are.
+
+use std::borrow::Cow;
+
+use coload_page::runs::expand_runs;
+use coload_page::{ColumnIndex, Page, PageDetail, PageView, SymbolDecoder};
+use coload_transform::PartitionColumn;
+use coload_types::{Physical, Plain, Result};
+
+use super::run::open_symbols;
+use crate::{ExpandedPages, SegmentFile, append_page};
+
+/// The pages of a column as it is.
+pub(super) trait GivenPages {
+    /// Shape of the values.
+    fn physical(&self) -> Physical;
+
+    /// How many pages there are.
+    fn count(&self) -> usize;
+
+    /// Rows of all pages.
+    fn rows(&self) -> usize {
+        (0..self.count()).map(|page| self.page_rows(page) as usize).sum()
+    }
+
+    /// What a page holds.
+    fn detail(&self, page: usize) -> &PageDetail;
+
+    /// Rows of a page, and how many of them are NULL.
+    fn page_rows(&self, page: usize) -> u32;
+    fn nulls(&self, page: usize) -> u32;
+
+    /// Bytes of a page.
+    fn bytes(&self, page: usize) -> u64;
+
+    /// The tables of symbols that pages name.
+    fn tables(&self, page: usize) -> &[Vec<u8>];
+
+    /// Calls with a page.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written; those of the call.
+    fn with_view(
+        &self,
+        page: usize,
+        take: &mut dyn FnMut(&PageView<'_>) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Appends the values of a page.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written.
+    fn decode(&self, page: usize, out: &mut Plain) -> Result<()>;
+
+    /// The table of the symbols that the texts of a page are in; `None` where they are as they are, or are no texts.
+    fn table(&self, page: usize) -> Option<&[u8]> {
+        let number = self.detail(page).symbols() as usize;
+        self.tables(page).get(number.checked_sub(1)?).map(Vec::as_slice)
+    }
+}
+
+/// Pages of a column of a segment, read where they lie.
+pub(super) struct StoredPages<'a> {
+    segment: &'a SegmentFile,
+    column: usize,
+    index: &'a ColumnIndex,
+}
+
+impl<'a> StoredPages<'a> {
+    /// Opens a column.
+    ///
+    /// # Errors
+    /// `Corrupt` when its index is damaged.
+    pub fn open(segment: &'a SegmentFile, column: usize) -> Result<Self> {
+        Ok(StoredPages { segment, column, index: segment.column(column)?.index() })
+    }
+}
+
+impl GivenPages for StoredPages<'_> {
+    fn physical(&self) -> Physical {
+        self.segment.physical(self.column)
+    }
+
+    fn count(&self) -> usize {
+        self.index.pages.len()
+    }
+
+    fn detail(&self, page: usize) -> &PageDetail {
+        &self.index.pages[page].detail
+    }
+
+    fn page_rows(&self, page: usize) -> u32 {
+        self.index.pages[page].rows
+    }
+
+    fn nulls(&self, page: usize) -> u32 {
+        self.index.pages[page].nulls
+    }
+
+    fn bytes(&self, page: usize) -> u64 {
+        self.index.pages[page].bytes
+    }
+
+    fn tables(&self, _: usize) -> &[Vec<u8>] {
+        &self.index.symbols
+    }
+
+    fn with_view(
+        &self,
+        page: usize,
+        take: &mut dyn FnMut(&PageView<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let expanded = ExpandedPages::default();
+        take(&self.segment.page(self.column, page, &expanded)?)
+    }
+
+    fn decode(&self, page: usize, out: &mut Plain) -> Result<()> {
+        self.segment.decode_page(self.column, page, out)
+    }
+}
+
+/// Pages of a column that is in memory.
+pub(super) struct JoinedPages<'a> {
+    column: &'a PartitionColumn,
+    physical: Physical,
+    decoders: Vec<SymbolDecoder>,
+}
+
+impl<'a> JoinedPages<'a> {
+    /// Opens a column of a shape.
+    ///
+    /// # Errors
+    /// `Corrupt` when its symbols are none.
+    pub fn open(column: &'a PartitionColumn, physical: Physical) -> Result<Self> {
+        Ok(JoinedPages { column, physical, decoders: open_symbols(&column.symbols)? })
+    }
+}
+
+impl GivenPages for JoinedPages<'_> {
+    fn physical(&self) -> Physical {
+        self.physical
+    }
+
+    fn count(&self) -> usize {
+        self.column.pages.len()
+    }
+
+    fn detail(&self, page: usize) -> &PageDetail {
+        &self.column.pages[page].detail
+    }
+
+    fn page_rows(&self, page: usize) -> u32 {
+        self.column.pages[page].rows
+    }
+
+    fn nulls(&self, page: usize) -> u32 {
+        self.column.pages[page].nulls
+    }
+
+    fn bytes(&self, page: usize) -> u64 {
+        self.column.pages[page].bytes.len() as u64
+    }
+
+    fn tables(&self, _: usize) -> &[Vec<u8>] {
+        &self.column.symbols
+    }
+
+    fn with_view(
+        &self,
+        page: usize,
+        take: &mut dyn FnMut(&PageView<'_>) -> Result<()>,
+    ) -> Result<()> {
+        take(&plain_page(&self.column.pages[page])?.view()?)
+    }
+
+    fn decode(&self, page: usize, out: &mut Plain) -> Result<()> {
+        let dictionary = self.column.dictionary.as_ref();
+        self.with_view(page, &mut |view| append_page(view, dictionary, &self.decoders, out))
+    }
+}
+
+/// A page that is no run of values.
+pub(super) fn plain_page(page: &Page) -> Result<Cow<'_, Page>> {
+    Ok(match page.runs {
+        Some(_) => Cow::Owned(expand_runs(page)?),
+        None => Cow::Borrowed(page),
+    })
+}
