@@ -87,7 +87,7 @@ pub struct SymbolEncoder {
     stops: Box<[bool; 256]>,
     /// Set where another codec makes more of whole strings: they are kept as they are, and [`crate::shrink_page`] has the page.
     keeps_strings: bool,
-    /// What became of the strings that the symbols were chosen for.
+    /// What the symbols make of strings like those that they were chosen for.
     gain: Option<train::Gain>,
 }
 

@@ -145,3 +145,33 @@ fn an_empty_slot_matches_no_word() {
         assert!(!encoder.slots[slot_of(word)].matches(word), "{word:x}");
     }
 }
+
+#[test]
+fn symbols_suit_strings_like_those_that_they_were_chosen_for() {
+    let words =
+        ["furiously ", "carefully ", "deposits ", "sleep ", "quickly", " ironic ", "above "];
+    let sentence = |seed: usize| {
+        let word = |at: usize| words[noise((seed * 8 + at) as u64, 1)[0] as usize % 7].bytes();
+        (0..4 + seed % 5).flat_map(word).collect::<Vec<u8>>()
+    };
+    let first: Vec<Vec<u8>> = (0..4000).map(sentence).collect();
+    let others: Vec<Vec<u8>> = (50_000..54_000).map(sentence).collect();
+    let encoder = SymbolEncoder::train_symbols(first.len(), |i| &first[i]);
+    assert!(encoder.suits(others.len(), |i| &others[i]));
+    let numbers: Vec<Vec<u8>> =
+        (0..4000).map(|i| format!("{:09}", i * 7919).into_bytes()).collect();
+    assert!(!encoder.suits(numbers.len(), |i| &numbers[i]));
+    let opened = SymbolEncoder::open(&encoder.table()).unwrap();
+    let strings = Strings { bytes: first.concat(), ends: Vec::new() };
+    let ends = first.iter().scan(0, |end, s| {
+        *end += s.len() as u32;
+        Some(*end)
+    });
+    let strings = Strings { ends: ends.collect(), ..strings };
+    let codes = |encoder: &SymbolEncoder| encoder.encode_strings(&strings).map(|codes| codes.bytes);
+    assert_eq!(codes(&opened), codes(&encoder));
+    assert!(!opened.suits(first.len(), |i| &first[i]), "it was not chosen here");
+    for table in [&[][..], &[1], &[1, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1], &[2, 1, b'b', 1, b'a']] {
+        assert!(SymbolEncoder::open(table).is_err(), "{table:?}");
+    }
+}

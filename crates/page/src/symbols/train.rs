@@ -57,13 +57,14 @@ impl SymbolEncoder {
 
     /// Chooses symbols, whatever other codecs would make of the strings.
     pub fn train_symbols<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Self {
-        let text = parts(count, string);
+        let text = parts(count, &string, PartsFrom::Starts);
         let mut encoder = SymbolEncoder::new(Vec::new());
         for _ in 0..ROUNDS {
             encoder = SymbolEncoder::new(encoder.next_symbols(&text));
         }
-        let gain = Some(encoder.gain_of(&text));
-        SymbolEncoder { gain, ..encoder }
+        // Of the strings that they were chosen for symbols make more than of any others.
+        let gain = encoder.gain_of(&parts(count, string, PartsFrom::Middles));
+        SymbolEncoder { gain: Some(gain).filter(|gain| gain.bytes >= GAIN_BYTES_MIN), ..encoder }
     }
 
     fn keeping_strings() -> Self {
@@ -94,15 +95,15 @@ impl SymbolEncoder {
         if self.keeps_strings {
             return true;
         }
-        let Gain { codes, bytes } = self.gain_of(&parts(count, string));
+        let Gain { codes, bytes } = self.gain_of(&parts(count, string, PartsFrom::Starts));
         codes <= bytes
     }
 
-    /// Whether the symbols make as much of parts of string 0, 1, .. of `count` as of the strings that they were chosen for, but for a
-    /// twentieth: then no others need be chosen. Never where they were not chosen here, or strings are kept as they are.
+    /// Whether the symbols make as much of parts of string 0, 1, .. of `count` as of strings beside those that they were chosen for, but
+    /// for a twentieth: then no others need be chosen. Never where they were chosen for few, or strings are kept as they are.
     pub fn suits<'a>(&self, count: usize, string: impl Fn(usize) -> &'a [u8]) -> bool {
         let Some(first) = self.gain else { return false };
-        let gain = self.gain_of(&parts(count, string));
+        let gain = self.gain_of(&parts(count, string, PartsFrom::Middles));
         let (codes, as_first) = (gain.codes * first.bytes, first.codes * gain.bytes);
         codes <= as_first + as_first / LOSS_SHARE
     }
@@ -151,12 +152,24 @@ impl SymbolEncoder {
     }
 }
 
+/// Where the parts of a sample begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PartsFrom {
+    Starts,
+    /// Where those from the starts have ended, if there are many strings.
+    Middles,
+}
+
 /// Parts all over string 0, 1, .. of `count`, [`SAMPLE_BYTES`] at most.
-fn parts<'a>(count: usize, string: impl Fn(usize) -> &'a [u8]) -> Vec<&'a [u8]> {
+fn parts<'a>(count: usize, string: impl Fn(usize) -> &'a [u8], from: PartsFrom) -> Vec<&'a [u8]> {
     let mut text = Vec::new();
     let places = count.min(SAMPLE_BYTES / PART_BYTES);
     for place in 0..places {
-        let (first, end) = (place * count / places, (place + 1) * count / places);
+        let (start, end) = (place * count / places, (place + 1) * count / places);
+        let first = match from {
+            PartsFrom::Starts => start,
+            PartsFrom::Middles => start + (end - start) / 2,
+        };
         let mut left = SAMPLE_BYTES / places;
         for s in (first..end).map(&string) {
             left -= take_parts(s, left, &mut text);
