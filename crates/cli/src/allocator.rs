@@ -99,7 +99,8 @@ const SOON: std::ffi::c_long = 10;
 
 /// Keeps pages that are freed from now on, or gives them back soon if the memory that may be used is small.
 pub fn keep_freed_pages(memory: usize) {
-    let delay = if memory < KEEP_FROM { SOON } else { NEVER };
+    let soon = std::env::var("X_PURGE").ok().and_then(|v| v.parse().ok()).unwrap_or(SOON);
+    let delay = if memory < KEEP_FROM { soon } else { NEVER };
     // SAFETY: sets a number in a table of the allocator; the index is one of its options.
     unsafe { mi_option_set(PURGE_DELAY, delay) }
 }

@@ -1,11 +1,12 @@
 //! Reads the chunks of text with the types of a leg.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
 use coload_source::{
-    ChunkParser, ColumnForm, ColumnParser, ColumnRules, InputFields, JsonForm, LeftOut, Lexicon,
-    ParseTime, RecordRules,
+    ChunkParser, ColumnForm, ColumnParser, ColumnPlan, ColumnRules, InputFields, JsonForm, LeftOut,
+    Lexicon, ParseTime, RecordRules,
 };
 use coload_threads::{StepClock, lock, thread_cpu_ns};
 use coload_transform::{Fragment, TemporaryDictionary};
@@ -27,6 +28,39 @@ use crate::format::{
 use crate::grain::Grain;
 use crate::partition::PartitionPlan;
 
+/// Text that is planned at once, if partitions are smaller.
+const PLANNED_BYTES: usize = 64 << 20;
+
+/// Plans that other partitions have, too.
+#[derive(Debug, Default)]
+struct Plans {
+    /// The symbols of the first partition, which others have where they suit them.
+    symbols: Option<Arc<KnownSymbols>>,
+    /// The plan of a partition that is the first of some, by its number and the way in which its input has the fields: that of the
+    /// last, and of those whose partitions may still be read.
+    kept: VecDeque<(usize, usize, Vec<ColumnPlan>)>,
+    /// Partitions of a stream so far.
+    streamed: usize,
+}
+
+/// Plans that are kept; partitions are read nearly in their order, and a plan that went is made anew.
+const KEPT_MAX: usize = 4;
+
+impl Plans {
+    fn of(&self, start: usize, way: usize) -> Option<PartitionPlan> {
+        let kept = self.kept.iter().find(|kept| (kept.0, kept.1) == (start, way))?;
+        Some(PartitionPlan::new(kept.2.clone(), Vec::new()))
+    }
+
+    fn keep(&mut self, start: usize, way: usize, plan: &PartitionPlan) {
+        self.symbols.get_or_insert_with(|| symbols_of(&plan.read));
+        self.kept.push_back((start, way, plan.read.clone()));
+        if self.kept.len() > KEPT_MAX {
+            self.kept.pop_front();
+        }
+    }
+}
+
 /// Reads the chunks of a leg.
 pub struct TextReading<'a> {
     source: &'a Text,
@@ -39,8 +73,7 @@ pub struct TextReading<'a> {
     grain: Grain,
     gate: Arc<Gate>,
     measured: Measured,
-    /// The symbols of the first partition, which others have too where they suit them.
-    known: Mutex<Option<Arc<KnownSymbols>>>,
+    plans: Mutex<Plans>,
     /// Chunks of a stream that may have to be read, or read again.
     taken: Taken<StreamChunk>,
 }
@@ -58,7 +91,7 @@ impl<'a> TextReading<'a> {
             grain: Grain::of(request, resources),
             gate: Arc::default(),
             measured: Measured::default(),
-            known: Mutex::default(),
+            plans: Mutex::default(),
             taken: Taken::new(way),
         }
     }
@@ -108,13 +141,29 @@ impl<'a> TextReading<'a> {
         let first = chunk.pieces.first();
         let (rules, columns) = self.rules_of(first.map_or(0, |piece| piece.file));
         let text = first.map_or(&[][..], |piece| piece.text.as_slice());
+        let way = self.fields.way(first.map_or(0, |piece| piece.file));
         // Partitions of a stream are planned one after the other.
-        let mut known = lock(&self.known);
-        let symbols = known.clone().unwrap_or_default();
+        let mut plans = lock(&self.plans);
+        let number = plans.streamed;
+        plans.streamed += 1;
+        let start = number - number % self.partitions_of_plan();
+        if let Some(plan) = plans.of(start, way).filter(|_| start != number) {
+            return plan;
+        }
+        let symbols = plans.symbols.clone().unwrap_or_default();
         let of = (self.grain.column_room(), &*symbols);
         let plan = sample_bytes(text, rules, &columns, of, self.measure());
-        known.get_or_insert_with(|| symbols_of(&plan.read));
+        plans.keep(start, way, &plan);
         plan
+    }
+
+    /// Partitions that have the plan of the first of them: small ones would be planned for longer than they are read.
+    fn partitions_of_plan(&self) -> usize {
+        let Grain { fragments_per_partition, chunk_bytes, .. } = self.grain;
+        match self.leg.costs {
+            Costs::Unknown => (PLANNED_BYTES / (fragments_per_partition * chunk_bytes)).max(1),
+            Costs::Measured => 1,
+        }
     }
 
     /// The plan of a partition whose first chunk was cut beforehand.
@@ -144,21 +193,31 @@ impl Reading for TextReading<'_> {
     }
 
     fn plan(&self, first: usize) -> Result<PartitionPlan> {
+        let way = |first: usize| self.fields.way(self.pieces(first).first().map_or(0, |p| p.file));
+        let partition = first / self.grain.fragments_per_partition;
+        let start = partition - partition % self.partitions_of_plan();
+        let start_chunk = start * self.grain.fragments_per_partition;
+        let mut plans = lock(&self.plans);
         // Whoever comes first plans the first partition, so that it does not depend on the threads which symbols are known.
-        let mut known = lock(&self.known);
-        let symbols = match &*known {
-            Some(symbols) => Arc::clone(symbols),
-            None => {
-                let plan = self.plan_cut(0, &[])?;
-                let symbols = known.insert(symbols_of(&plan.read));
-                if first == 0 {
-                    return Ok(plan);
-                }
-                Arc::clone(symbols)
-            }
-        };
-        drop(known);
-        self.plan_cut(first, &symbols)
+        if plans.symbols.is_none() {
+            let plan = self.plan_cut(0, &[])?;
+            plans.keep(0, way(0), &plan);
+        }
+        let symbols = plans.symbols.clone().unwrap_or_default();
+        if way(start_chunk) != way(first) {
+            drop(plans);
+            return self.plan_cut(first, &symbols);
+        }
+        if let Some(plan) = plans.of(start, way(first)) {
+            return Ok(plan);
+        }
+        if self.partitions_of_plan() == 1 {
+            drop(plans);
+            return self.plan_cut(first, &symbols);
+        }
+        let plan = self.plan_cut(start_chunk, &symbols)?;
+        plans.keep(start, way(first), &plan);
+        Ok(plan)
     }
 
     fn parser(&self, plan: &PartitionPlan) -> ChunkParser {

@@ -291,13 +291,12 @@ fn first_key_stats(
 
 /// The rows of the load that rows were.
 fn numbers_of(slices: &[Slice<'_>], rows: &[u32]) -> Result<Vec<u64>> {
-    let numbers = |slice: &Slice<'_>| slice.run.numbers(slice.pages.clone());
-    let numbers: Vec<Vec<u32>> = slices.iter().map(numbers).collect::<Result<_>>()?;
-    let number = |row: &u32| {
-        let (slice, at) = place_of(slices, *row);
-        slices[slice].before + u64::from(numbers[slice][at])
-    };
-    Ok(rows.iter().map(number).collect())
+    let mut numbers = Vec::with_capacity(read_rows(slices));
+    for slice in slices {
+        let of_run = slice.run.numbers(slice.pages.clone())?;
+        numbers.extend(of_run.into_iter().map(|number| slice.before + u64::from(number)));
+    }
+    Ok(rows.iter().map(|row| numbers[*row as usize]).collect())
 }
 
 /// Rows of the pages of the segment.

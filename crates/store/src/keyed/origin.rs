@@ -4,7 +4,7 @@
 //! published.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -119,7 +119,7 @@ pub(crate) fn put_row_numbers(segment: &Path, rows: &[u32]) -> Result<()> {
 /// # Errors
 /// `Unavailable` when the disk fails.
 pub(crate) fn write_order(path: &Path, rows: &[u32]) -> Result<()> {
-    write_numbers(path, rows.iter().map(|row| row.to_le_bytes()))
+    write_numbers(path, rows, |row| row.to_le_bytes())
 }
 
 /// Writes where rows come from: rows of the load, from 0 on.
@@ -127,17 +127,26 @@ pub(crate) fn write_order(path: &Path, rows: &[u32]) -> Result<()> {
 /// # Errors
 /// `Unavailable` when the disk fails.
 pub(crate) fn write_load_order(path: &Path, rows: &[u64]) -> Result<()> {
-    write_numbers(path, rows.iter().map(|row| row.to_le_bytes()))
+    write_numbers(path, rows, |row| row.to_le_bytes())
 }
 
-fn write_numbers<const N: usize>(
+/// Numbers that are written by one call.
+const WRITTEN_NUMBERS: usize = 1 << 15;
+
+fn write_numbers<T: Copy, const N: usize>(
     path: &Path,
-    mut numbers: impl Iterator<Item = [u8; N]>,
+    numbers: &[T],
+    bytes_of: impl Fn(T) -> [u8; N],
 ) -> Result<()> {
-    let mut write = || -> io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
-        numbers.try_for_each(|number| file.write_all(&number))?;
-        file.flush()
+    let write = || -> io::Result<()> {
+        let mut file = File::create(path)?;
+        let mut bytes = Vec::with_capacity(numbers.len().min(WRITTEN_NUMBERS) * N);
+        for some in numbers.chunks(WRITTEN_NUMBERS) {
+            bytes.clear();
+            bytes.extend(some.iter().flat_map(|number| bytes_of(*number)));
+            file.write_all(&bytes)?;
+        }
+        Ok(())
     };
     write().map_err(|e| Error::io("write", path, &e))
 }
