@@ -95,12 +95,11 @@ const KEEP_FROM: usize = 1 << 30;
 
 /// Milliseconds after which a load of little memory gives back what it freed: what it takes meanwhile are mostly the same sizes, and a
 /// page that is taken anew costs a fault.
-const SOON: std::ffi::c_long = 10;
+const SOON: std::ffi::c_long = 50;
 
 /// Keeps pages that are freed from now on, or gives them back soon if the memory that may be used is small.
 pub fn keep_freed_pages(memory: usize) {
-    let soon = std::env::var("X_PURGE").ok().and_then(|v| v.parse().ok()).unwrap_or(SOON);
-    let delay = if memory < KEEP_FROM { soon } else { NEVER };
+    let delay = if memory < KEEP_FROM { SOON } else { NEVER };
     // SAFETY: sets a number in a table of the allocator; the index is one of its options.
     unsafe { mi_option_set(PURGE_DELAY, delay) }
 }

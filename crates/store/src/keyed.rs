@@ -25,6 +25,7 @@ mod given;
 mod key_bytes;
 mod keys;
 mod look_up;
+mod merge_keys;
 mod merge_runs;
 mod newest;
 mod order;

@@ -11,6 +11,7 @@
 //!
 //! Memory: at most 8 bytes a row, and the pages that are made.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use coload_page::bitpack::BLOCK;
@@ -69,11 +70,14 @@ impl<'a> Field<'a> {
     /// A column that is one, by [`greatest_of`].
     pub fn of(given: impl GivenPages + Sync + 'a, dictionary: Option<&Dictionary>) -> Option<Self> {
         let greatest = greatest_of(&given, dictionary.map(|dictionary| dictionary.len() as u64))?;
-        let page_rows = (0..given.count()).map(|page| given.page_rows(page)).collect();
+        let page_rows = (0..given.count()).map(|page| given.rows_of(page).len() as u32).collect();
         let is_coded = (0..given.count()).all(|page| given.detail(page).is_codes());
         if let Some(dictionary) = dictionary.filter(|_| is_coded) {
             let blocks: Blocks<'a> = Box::new(move |page, take| {
-                given.with_view(page, &mut |view| for_each_codes(view, u64::from, take))
+                let within = given.rows_of(page);
+                given.with_view(page, &mut |view| {
+                    for_each_codes(view, within.clone(), u64::from, take)
+                })
             });
             let numbers_are = NumbersAre::Codes(dictionary.clone());
             return Some(Field { numbers_are, greatest, page_rows, blocks });
@@ -83,7 +87,10 @@ impl<'a> Field<'a> {
         let has_nulls = (0..given.count()).any(|page| given.nulls(page) > 0);
         let null = has_nulls.then_some(greatest);
         let blocks: Blocks<'a> = Box::new(move |page, take| {
-            given.with_view(page, &mut |view| for_each_distances(view, (least, null), take))
+            let within = given.rows_of(page);
+            given.with_view(page, &mut |view| {
+                for_each_distances(view, within.clone(), (least, null), take)
+            })
         });
         let numbers_are = NumbersAre::Distances { least, null };
         Some(Field { numbers_are, greatest, page_rows, blocks })
@@ -105,44 +112,65 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Calls with the codes of a page, as `change` makes them, block by block.
+/// The blocks that have some rows of a page, and which rows of each are meant.
+fn blocks_of(within: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let end = if within.is_empty() { 0 } else { within.end.div_ceil(BLOCK) };
+    (within.start / BLOCK..end).map(move |block| {
+        let first = block * BLOCK;
+        let rows = within.start.max(first)..within.end.min(first + BLOCK);
+        (block, rows.start - first..rows.end - first)
+    })
+}
+
+/// Calls with the codes of some rows of a page, as `change` makes them, block by block.
 ///
 /// # Errors
-/// `Corrupt` when it holds values; those of the call.
+/// `Corrupt` when it holds values or fewer rows; those of the call.
 pub(super) fn for_each_codes(
     view: &PageView<'_>,
+    within: Range<usize>,
     change: impl Fn(u32) -> u64,
     take: &mut dyn FnMut(&[u64]) -> Result<()>,
 ) -> Result<()> {
     let PageView::Codes(view) = view else {
         return Err(Error::Corrupt("values in a column of codes".into()));
     };
+    if within.end > view.rows {
+        return Err(other_shape());
+    }
     let (mut codes, mut numbers) = ([0; BLOCK], [0; BLOCK]);
-    (0..view.rows.div_ceil(BLOCK)).try_for_each(|b| {
-        let count = view.unpack(b, &mut codes);
-        let pairs = numbers.iter_mut().zip(&codes[..count]);
+    blocks_of(within).try_for_each(|(block, rows)| {
+        view.unpack(block, &mut codes);
+        let pairs = numbers.iter_mut().zip(&codes[rows.clone()]);
         pairs.for_each(|(number, code)| *number = change(*code));
-        take(&numbers[..count])
+        take(&numbers[..rows.len()])
     })
 }
 
-/// Calls with the distances of numbers of a page from the least, block by block.
-fn for_each_distances(
+/// Calls with the distances of numbers of some rows of a page from the least, block by block.
+///
+/// # Errors
+/// As [`for_each_codes`].
+pub(super) fn for_each_distances(
     view: &PageView<'_>,
+    within: Range<usize>,
     (least, null): (i64, Option<u64>),
     take: &mut dyn FnMut(&[u64]) -> Result<()>,
 ) -> Result<()> {
     let PageView::Int(view) = view else { return Err(other_shape()) };
+    if within.end > view.rows() {
+        return Err(other_shape());
+    }
     let (mut values, mut numbers) = ([0; BLOCK], [0; BLOCK]);
-    (0..view.rows().div_ceil(BLOCK)).try_for_each(|b| {
-        let count = view.unpack_int(b, &mut values);
-        let pairs = numbers.iter_mut().zip(&values[..count]);
+    blocks_of(within).try_for_each(|(block, rows)| {
+        view.unpack_int(block, &mut values);
+        let pairs = numbers.iter_mut().zip(&values[rows.clone()]);
         pairs.for_each(|(number, value)| *number = value.wrapping_sub(least) as u64);
         if let Some(null) = null.filter(|_| view.has_nulls()) {
-            let nulls = (0..count).filter(|row| view.is_null(b * BLOCK + row));
-            nulls.for_each(|row| numbers[row] = null);
+            let is_null = |row: &usize| view.is_null(block * BLOCK + rows.start + row);
+            (0..rows.len()).filter(is_null).for_each(|row| numbers[row] = null);
         }
-        take(&numbers[..count])
+        take(&numbers[..rows.len()])
     })
 }
 

@@ -16,6 +16,7 @@ use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
 use super::fields::{Field, WORD_BITS, bits_of, gather_fields};
 use super::given::GivenPages;
+use super::merge_keys::append_rows;
 use super::sort_buffer::pick;
 use super::texts::{TextPart, Texts, TextsAre, places_of};
 
@@ -144,7 +145,7 @@ impl<'a> Gather<'a> {
         let mut starts = Vec::with_capacity(given.count() + 1);
         starts.push(0);
         for page in 0..given.count() {
-            starts.push(starts[page] + given.page_rows(page) as usize);
+            starts.push(starts[page] + given.rows_of(page).len());
         }
         let texts = Texts::new(to, (self.rows.len(), bytes), texts_are);
         let encoder = OnceLock::new();
@@ -176,6 +177,24 @@ impl<'a> Gather<'a> {
         encoder: &OnceLock<SymbolEncoder>,
         mut put: impl FnMut((&[u8], &[u32]), Option<&Bitmap>) -> Result<()>,
     ) -> Result<()> {
+        let within = given.rows_of(page);
+        let mut put = |bytes: &[u8], ends: &[u32], nulls: Option<&Bitmap>| {
+            if within.end > ends.len() {
+                return Err(other_shape());
+            }
+            if within.len() == ends.len() {
+                return put((bytes, ends), nulls);
+            }
+            // A range of the key begins or ends within the page.
+            let start = within.start.checked_sub(1).map_or(0, |before| ends[before]);
+            let ends: Vec<u32> = ends[within.clone()].iter().map(|end| end - start).collect();
+            let nulls = nulls.map(|nulls| {
+                let mut some = Bitmap::zeros(0);
+                within.clone().for_each(|row| some.push(nulls.get(row)));
+                some
+            });
+            put((&bytes[start as usize..], &ends), nulls.as_ref())
+        };
         if table.is_some() && given.table(page) == table {
             return given.with_view(page, &mut |view| {
                 let PageView::Text(view) = view else { return Err(other_shape()) };
@@ -185,14 +204,14 @@ impl<'a> Gather<'a> {
                     nulls.extend_from_bytes(bits, view.rows());
                     nulls
                 });
-                put((&codes, &ends), nulls.as_ref())
+                put(&codes, &ends, nulls.as_ref())
             });
         }
         let mut plain = Plain::empty(Physical::Bytes);
         given.decode(page, &mut plain)?;
         let Values::Bytes(strings) = &plain.values else { return Err(other_shape()) };
         let Some(table) = table else {
-            return put((&strings.bytes, &strings.ends), plain.nulls.as_ref());
+            return put(&strings.bytes, &strings.ends, plain.nulls.as_ref());
         };
         let encoder = match encoder.get() {
             Some(encoder) => encoder,
@@ -202,7 +221,7 @@ impl<'a> Gather<'a> {
             }
         };
         let codes = encode(strings, encoder)?;
-        put((&codes.bytes, &codes.ends), plain.nulls.as_ref())
+        put(&codes.bytes, &codes.ends, plain.nulls.as_ref())
     }
 
     fn numbers(&self, given: &impl GivenPages) -> Result<Vec<Page>> {
@@ -212,7 +231,11 @@ impl<'a> Gather<'a> {
             Values::Wide(values) => values.reserve_exact(given.rows()),
             Values::Bytes(_) => {}
         }
-        (0..given.count()).try_for_each(|page| given.decode(page, &mut all))?;
+        for page in 0..given.count() {
+            let mut whole = Plain::empty(given.physical());
+            given.decode(page, &mut whole)?;
+            append_rows(&mut all, &whole, given.rows_of(page))?;
+        }
         let Plain { values, nulls } = all;
         let mut made = Vec::with_capacity(self.page_rows.len());
         let mut finish = |rows: &[u32], values: Values| {

@@ -1,6 +1,7 @@
 //! The pages of a column whose rows get another order, wherever they are.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use coload_page::runs::expand_runs;
 use coload_page::{ColumnIndex, Page, PageDetail, PageView, SymbolDecoder};
@@ -18,16 +19,18 @@ pub(super) trait GivenPages {
     /// How many pages there are.
     fn count(&self) -> usize;
 
-    /// Rows of all pages.
+    /// Rows that are given of all pages.
     fn rows(&self) -> usize {
-        (0..self.count()).map(|page| self.page_rows(page) as usize).sum()
+        (0..self.count()).map(|page| self.rows_of(page).len()).sum()
     }
 
     /// What a page holds.
     fn detail(&self, page: usize) -> &PageDetail;
 
-    /// Rows of a page, and how many of them are NULL.
-    fn page_rows(&self, page: usize) -> u32;
+    /// Which rows of a page are given: all, but where a range of a key begins or ends within it.
+    fn rows_of(&self, page: usize) -> Range<usize>;
+
+    /// How many rows of a page are NULL.
     fn nulls(&self, page: usize) -> u32;
 
     /// Bytes of a page.
@@ -46,7 +49,7 @@ pub(super) trait GivenPages {
         take: &mut dyn FnMut(&PageView<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Appends the values of a page.
+    /// Appends all values of a page.
     ///
     /// # Errors
     /// `Corrupt` when it is not what was written.
@@ -89,8 +92,8 @@ impl GivenPages for StoredPages<'_> {
         &self.index.pages[page].detail
     }
 
-    fn page_rows(&self, page: usize) -> u32 {
-        self.index.pages[page].rows
+    fn rows_of(&self, page: usize) -> Range<usize> {
+        0..self.index.pages[page].rows as usize
     }
 
     fn nulls(&self, page: usize) -> u32 {
@@ -149,8 +152,8 @@ impl GivenPages for JoinedPages<'_> {
         &self.column.pages[page].detail
     }
 
-    fn page_rows(&self, page: usize) -> u32 {
-        self.column.pages[page].rows
+    fn rows_of(&self, page: usize) -> Range<usize> {
+        0..self.column.pages[page].rows as usize
     }
 
     fn nulls(&self, page: usize) -> u32 {

@@ -16,15 +16,15 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use coload_page::{PageDetail, PageView};
-use coload_threads::in_order;
-use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries, sort_keys};
-use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
+use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries};
+use coload_types::{Dictionary, Error, Physical, Plain, Result};
 
 use super::conflicts::{Keyed, twice_among};
 use super::fields::{Field, for_each_codes, greatest_of};
 use super::gather::{Form, Gather, GivenColumns, gather_columns};
 use super::given::GivenPages;
 use super::keys::{float, key_text};
+use super::merge_keys::{SortedSlices, append_rows, sort_slices};
 use super::order::{Newest, choose_rows, cut_pages};
 use super::ranges::Cut;
 use super::run::{OpenColumn, Run};
@@ -35,15 +35,30 @@ pub(super) const PARTS_OF_SEGMENT: usize = 8;
 
 /// Rows of a run that go into a segment.
 #[derive(Debug)]
-struct Slice<'a> {
-    run: &'a Run,
+pub(super) struct Slice<'a> {
+    pub run: &'a Run,
     /// Rows of the load before those of the run.
     before: u64,
-    rows: Range<u64>,
+    pub rows: Range<u64>,
     /// The pages that they are in.
-    pages: Range<usize>,
-    /// The first row of the first page, counted through the pages of all slices.
-    base: u64,
+    pub pages: Range<usize>,
+    /// The number of the first row, counted through all slices.
+    pub base: u64,
+}
+
+impl Slice<'_> {
+    /// Which rows of a page are rows of the slice.
+    pub fn rows_of(&self, page: usize) -> Range<usize> {
+        let (start, end) = (self.run.start(page), self.run.start(page + 1));
+        let within = |row: u64| (row.clamp(start, end) - start) as usize;
+        within(self.rows.start)..within(self.rows.end)
+    }
+
+    /// Rows of the run as rows of all pages of the slice.
+    pub fn rows_within(&self, rows: Range<u64>) -> Range<usize> {
+        let start = self.run.start(self.pages.start);
+        (rows.start - start) as usize..(rows.end - start) as usize
+    }
 }
 
 /// A segment that is merged.
@@ -81,10 +96,9 @@ pub(super) fn merge_segment(
     }
     failpoints::hit("store::run::merge")
         .map_err(|e| Error::Unavailable(format!("cannot merge runs: {e}")))?;
-    let (order, keys) = sort_slices(&slices, cuts, given, threads)?;
-    let rows = stay(&slices, of, (order, &keys))?;
-    let first_stats = first_key_stats(&slices, of, (&rows, &keys));
-    drop(keys);
+    let SortedSlices { order, nulls } = sort_slices(&slices, cuts, given, threads)?;
+    let rows = stay(&slices, of, order)?;
+    let first_stats = first_key_stats(&slices, of, (&rows, nulls))?;
     let page_rows = cut_rows(&slices, rows.len());
     let space = coload_space::Dram::new("dram", u64::MAX);
     let (form, places) = (Form::Segment, &OnceLock::new());
@@ -113,137 +127,47 @@ fn slice<'a>(given: &Runs<'a>, cuts: &[Cut]) -> Vec<Slice<'a>> {
             continue;
         }
         let pages = run.page_of(rows.start)..run.page_of(rows.end - 1) + 1;
-        let all = run.start(pages.end) - run.start(pages.start);
+        let count = rows.end - rows.start;
         slices.push(Slice { run, before: given.before[number], rows, pages, base });
-        base += all;
+        base += count;
     }
     slices
 }
 
-/// The keys of each slice, all rows of its pages.
-type SliceKeys = Vec<Vec<Plain>>;
-
-/// Sorts the rows of slices by their keys, each part by a thread. Rows are counted through the pages of all slices.
-fn sort_slices(
-    slices: &[Slice<'_>],
-    cuts: &[Cut],
-    given: &Runs<'_>,
-    threads: usize,
-) -> Result<(KeyOrder, SliceKeys)> {
-    let mut keys = Vec::with_capacity(slices.len());
-    let decode = |number: usize| {
-        let Slice { run, pages, .. } = &slices[number];
-        run.open_key(pages.clone())?.decode(pages.clone())
-    };
-    in_order(slices.len(), threads, decode, |_, key| {
-        keys.push(key);
-        Ok(())
-    })?;
-    let parts: Vec<&[Cut]> = cuts.windows(2).collect();
-    let (mut rows, mut repeated) = (Vec::new(), Vec::new());
-    let sort = |part: usize| sort_part(slices, &keys, (given, parts[part]));
-    in_order(parts.len(), threads, sort, |_, (part, again): (Vec<u32>, Vec<u32>)| {
-        let before = rows.len() as u32;
-        repeated.extend(again.into_iter().map(|place| before + place));
-        rows.extend(part);
-        Ok(())
-    })?;
-    Ok((KeyOrder { rows: Some(rows), repeated }, keys))
-}
-
-/// Sorts what is between two cuts.
-fn sort_part(
-    slices: &[Slice<'_>],
-    keys: &SliceKeys,
-    (given, cuts): (&Runs<'_>, &[Cut]),
-) -> Result<(Vec<u32>, Vec<u32>)> {
-    let mut columns: Vec<Plain> = Vec::new();
-    let mut numbers: Vec<u32> = Vec::new();
-    for (slice, keys) in slices.iter().zip(keys) {
-        let run = given.runs.iter().position(|run| std::ptr::eq(run, slice.run)).unwrap_or(0);
-        let start = slice.run.start(slice.pages.start);
-        let rows = cuts[0][run].max(slice.rows.start)..cuts[1][run].min(slice.rows.end);
-        if rows.is_empty() {
-            continue;
-        }
-        let rows = (rows.start - start) as usize..(rows.end - start) as usize;
-        for (place, key) in keys.iter().enumerate() {
-            if columns.len() <= place {
-                columns.push(Plain::empty(key.values.physical()));
-            }
-            append_rows(&mut columns[place], key, rows.clone())?;
-        }
-        let number = |row: usize| u32::try_from(slice.base + row as u64);
-        let counted = rows.map(number).collect::<std::result::Result<Vec<u32>, _>>();
-        numbers.extend(counted.map_err(|_| {
-            Error::Limit("over 4,294,967,295 rows are to be merged at once; lower --memory".into())
-        })?);
-    }
-    if numbers.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
-    }
-    let order = sort_keys(&columns)?;
-    let rows = match order.rows {
-        None => numbers,
-        Some(rows) => rows.into_iter().map(|row| numbers[row as usize]).collect(),
-    };
-    Ok((rows, order.repeated))
-}
-
-/// Appends rows of a column to another.
-fn append_rows(to: &mut Plain, from: &Plain, rows: Range<usize>) -> Result<()> {
-    let before = to.len();
-    match (&mut to.values, &from.values) {
-        (Values::Int(to), Values::Int(from)) => to.extend_from_slice(&from[rows.clone()]),
-        (Values::Wide(to), Values::Wide(from)) => to.extend_from_slice(&from[rows.clone()]),
-        (Values::Bytes(to), Values::Bytes(from)) => {
-            for row in rows.clone() {
-                let text = from.get(row);
-                if !to.has_room(text.len() as u64) {
-                    return Err(Error::Limit(
-                        "keys of a segment over 4 GiB; lower --memory".into(),
-                    ));
-                }
-                to.push(text);
-            }
-        }
-        _ => return Err(Error::Corrupt("runs with a column of two shapes".into())),
-    }
-    match (&mut to.nulls, &from.nulls) {
-        (None, None) => {}
-        (Some(nulls), None) => nulls.extend_zeros(rows.len()),
-        (nulls, Some(from)) => {
-            let nulls = nulls.get_or_insert_with(|| Bitmap::zeros(before));
-            rows.for_each(|row| nulls.push(from.get(row)));
-        }
-    }
-    Ok(())
-}
-
-/// The slice that a row is in, and the row of its pages.
-fn place_of(slices: &[Slice<'_>], row: u32) -> (usize, usize) {
+/// The slice that a row is in, and which row of its run it is.
+fn place_of<'s, 'a>(slices: &'s [Slice<'a>], row: u32) -> (&'s Slice<'a>, u64) {
     let number = slices.partition_point(|slice| slice.base <= u64::from(row)).saturating_sub(1);
-    (number, (u64::from(row) - slices[number].base) as usize)
+    let slice = &slices[number];
+    (slice, slice.rows.start + (u64::from(row) - slice.base))
+}
+
+/// The key of a row.
+fn key_of(slices: &[Slice<'_>], row: u32) -> Result<Vec<Plain>> {
+    let (slice, row) = place_of(slices, row);
+    let page = slice.run.page_of(row);
+    let at = (row - slice.run.start(page)) as usize;
+    let page = slice.run.open_key(page..page + 1)?.decode(page..page + 1)?;
+    let value = |column: &Plain| {
+        let mut value = Plain::empty(column.values.physical());
+        value.push(column.get(at).as_ref());
+        value
+    };
+    Ok(page.iter().map(value).collect())
 }
 
 /// The rows that stay, in order.
-fn stay(
-    slices: &[Slice<'_>],
-    of: Keyed<'_>,
-    (order, keys): (KeyOrder, &SliceKeys),
-) -> Result<Vec<u32>> {
+fn stay(slices: &[Slice<'_>], of: Keyed<'_>, order: KeyOrder) -> Result<Vec<u32>> {
     let Some(place) = order.repeated.first().filter(|_| of.key.is_unique()) else {
-        return Ok(order.rows.unwrap_or_default());
+        let all = || (0..count_rows(slices) as u32).collect();
+        return Ok(order.rows.unwrap_or_else(all));
     };
     let newest = |column| newest(slices, of, column);
-    let count = order.rows.as_ref().map_or(0, Vec::len);
-    match choose_rows(count, of.on_conflict, &order, newest)? {
+    match choose_rows(count_rows(slices), of.on_conflict, &order, newest)? {
         Some(chosen) => Ok(chosen),
         None => {
             let place = *place as usize;
             let (first, row) = (order.row(place - 1) as u32, order.row(place) as u32);
-            let (number, at) = place_of(slices, row);
-            let text = key_text(&keys[number], at, of.schema, of.key);
+            let text = key_text(&key_of(slices, row)?, 0, of.schema, of.key);
             let numbers = numbers_of(slices, &[first, row])?;
             let number = |place: usize| numbers.get(place).map(|row| row + 1);
             let numbers = (number(0), number(1));
@@ -257,7 +181,11 @@ fn newest(slices: &[Slice<'_>], of: Keyed<'_>, column: usize) -> Result<Newest> 
     let mut plain = Plain::empty(slices[0].run.physical(column));
     for slice in slices {
         let open = slice.run.open_column(column, slice.pages.clone())?;
-        slice.pages.clone().try_for_each(|page| open.decode(page, &mut plain))?;
+        for page in slice.pages.clone() {
+            let mut whole = Plain::empty(plain.values.physical());
+            open.decode(page, &mut whole)?;
+            append_rows(&mut plain, &whole, slice.rows_of(page))?;
+        }
     }
     Ok((plain, float(of.schema, column)))
 }
@@ -267,41 +195,36 @@ fn newest(slices: &[Slice<'_>], of: Keyed<'_>, column: usize) -> Result<Newest> 
 fn first_key_stats(
     slices: &[Slice<'_>],
     of: Keyed<'_>,
-    (rows, keys): (&[u32], &SliceKeys),
-) -> Option<ColumnStats> {
+    (rows, nulls): (&[u32], usize),
+) -> Result<Option<ColumnStats>> {
     if float(of.schema, of.key.columns()[0]).is_some() {
-        return None;
+        return Ok(None);
     }
-    let is_null = |row: &&u32| {
-        let (slice, at) = place_of(slices, **row);
-        keys[slice][0].is_null(at)
+    let value = |row: Option<&u32>| match row {
+        Some(row) => Ok(key_of(slices, *row)?[0].get(0)),
+        None => Ok::<_, Error>(None),
     };
-    let nulls = match keys.iter().any(|key| key[0].nulls.is_some()) {
-        true => rows.iter().filter(is_null).count(),
-        false => 0,
-    };
-    let value = |row: &u32| {
-        let (slice, at) = place_of(slices, *row);
-        keys[slice][0].get(at)
-    };
-    let valued = &rows[..rows.len() - nulls];
-    let (min, max) = (valued.first().and_then(value), valued.last().and_then(value));
-    Some(ColumnStats::new(min, max, nulls as u64))
+    let valued = &rows[..rows.len().saturating_sub(nulls)];
+    let (min, max) = (value(valued.first())?, value(valued.last())?);
+    Ok(Some(ColumnStats::new(min, max, nulls as u64)))
 }
 
 /// The rows of the load that rows were.
 fn numbers_of(slices: &[Slice<'_>], rows: &[u32]) -> Result<Vec<u64>> {
-    let mut numbers = Vec::with_capacity(read_rows(slices));
+    let mut numbers = Vec::with_capacity(count_rows(slices));
     for slice in slices {
         let of_run = slice.run.numbers(slice.pages.clone())?;
-        numbers.extend(of_run.into_iter().map(|number| slice.before + u64::from(number)));
+        let of_slice = of_run[slice.rows_within(slice.rows.clone())].iter();
+        numbers.extend(of_slice.map(|number| slice.before + u64::from(*number)));
     }
     Ok(rows.iter().map(|row| numbers[*row as usize]).collect())
 }
 
 /// Rows of the pages of the segment.
 fn cut_rows(slices: &[Slice<'_>], rows: usize) -> Vec<u32> {
-    let all = read_rows(slices) as u64;
+    let pages =
+        |slice: &Slice<'_>| slice.run.start(slice.pages.end) - slice.run.start(slice.pages.start);
+    let all = slices.iter().map(pages).sum();
     let bytes = |column: usize| -> u64 {
         slices.iter().map(|slice| slice.run.bytes(column, slice.pages.clone())).sum()
     };
@@ -309,11 +232,9 @@ fn cut_rows(slices: &[Slice<'_>], rows: usize) -> Vec<u32> {
     cut_pages(rows, all, widest)
 }
 
-/// Rows of the pages of slices, those that are not theirs among them.
-fn read_rows(slices: &[Slice<'_>]) -> usize {
-    let rows =
-        |slice: &Slice<'_>| slice.run.start(slice.pages.end) - slice.run.start(slice.pages.start);
-    slices.iter().map(rows).sum::<u64>() as usize
+/// Rows of all slices.
+fn count_rows(slices: &[Slice<'_>]) -> usize {
+    slices.iter().map(|slice| slice.rows.end - slice.rows.start).sum::<u64>() as usize
 }
 
 /// The columns of slices, those of one after those of the one before.
@@ -330,7 +251,8 @@ impl Slices<'_, '_> {
         let numbered = self.0.iter().enumerate();
         let pages = numbered
             .flat_map(|(number, slice)| slice.pages.clone().map(move |page| (number, page)));
-        Ok(RunPages { open, pages: pages.collect(), physical: self.0[0].run.physical(column) })
+        let physical = self.0[0].run.physical(column);
+        Ok(RunPages { slices: self.0, open, pages: pages.collect(), physical })
     }
 }
 
@@ -357,13 +279,14 @@ impl GivenColumns for Slices<'_, '_> {
         let inputs: Vec<&Dictionary> = dictionaries.collect();
         let (merged, translations) = merge_dictionaries(&inputs, pages.physical)?;
         let null = merged.len() as u64;
-        let rows = (0..pages.count()).map(|page| pages.page_rows(page)).collect();
+        let rows = (0..pages.count()).map(|page| pages.rows_of(page).len() as u32).collect();
         let blocks = move |page: usize, take: &mut dyn FnMut(&[u64]) -> Result<()>| {
+            let within = pages.rows_of(page);
             let translation = &translations[pages.pages[page].0];
             let translate = |code: u32| {
                 translation.get(code as usize).map_or(null, |translated| u64::from(translated.0))
             };
-            pages.with_view(page, &mut |view| for_each_codes(view, translate, take))
+            pages.with_view(page, &mut |view| for_each_codes(view, within.clone(), translate, take))
         };
         Ok(Some(Field::of_codes(merged, rows, blocks)))
     }
@@ -375,6 +298,7 @@ impl GivenColumns for Slices<'_, '_> {
 
 /// Pages of a column of runs, those of one run after those of the one before.
 struct RunPages<'a> {
+    slices: &'a [Slice<'a>],
     open: Vec<OpenColumn<'a>>,
     /// The run of each page, and which of its pages it is.
     pages: Vec<(usize, usize)>,
@@ -402,9 +326,9 @@ impl GivenPages for RunPages<'_> {
         &open.meta(page).detail
     }
 
-    fn page_rows(&self, page: usize) -> u32 {
-        let (open, page) = self.page(page);
-        open.meta(page).rows
+    fn rows_of(&self, page: usize) -> Range<usize> {
+        let (run, page) = self.pages[page];
+        self.slices[run].rows_of(page)
     }
 
     fn nulls(&self, page: usize) -> u32 {

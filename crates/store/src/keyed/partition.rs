@@ -116,7 +116,8 @@ fn key_column(column: &ColumnOf, physical: Physical, is_float: bool) -> Result<P
     if is_coded && !is_float && dictionary.is_some() {
         let mut codes = Vec::with_capacity(pages.iter().map(|page| page.rows as usize).sum());
         for page in pages {
-            for_each_codes(&plain_page(page)?.view()?, u64::from, &mut |some| {
+            let rows = 0..page.rows as usize;
+            for_each_codes(&plain_page(page)?.view()?, rows, u64::from, &mut |some| {
                 codes.extend(some.iter().map(|code| *code as i64));
                 Ok(())
             })?;

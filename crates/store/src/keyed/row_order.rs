@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use coload_ddl::{Key, Schema};
 use coload_page::PageView;
-use coload_page::bitpack::BLOCK;
 use coload_threads::in_order;
-use coload_transform::{Divided, KeyOrder, PackedKeys, SORTED_ROWS_MAX, sort_keys};
+use coload_transform::{Divided, KeyBuckets, KeyOrder, PackedKeys, SORTED_ROWS_MAX, sort_keys};
 use coload_types::{Error, Plain, Result, Values};
 
 use super::bounds::bounds;
+use super::fields::{for_each_codes, for_each_distances};
 use super::given::{GivenPages, StoredPages};
 use super::keys::float;
 use super::pages::read_codes;
@@ -34,8 +34,12 @@ pub(super) fn order_rows(
         Divided::InOrder(order) => return Ok(order),
         Divided::Buckets(buckets) => buckets,
     };
-    let rows = Vec::with_capacity(segment.rows() as usize);
-    let mut order = KeyOrder { rows: Some(rows), repeated: Vec::new() };
+    sort_divided(&buckets, segment.rows() as usize, threads)
+}
+
+/// The order of so many rows that were divided.
+pub(super) fn sort_divided(buckets: &KeyBuckets, rows: usize, threads: usize) -> Result<KeyOrder> {
+    let mut order = KeyOrder { rows: Some(Vec::with_capacity(rows)), repeated: Vec::new() };
     let sort = |bucket: usize| Ok(buckets.sort(bucket));
     in_order(buckets.count(), threads, sort, |_, bucket| {
         order.append(bucket);
@@ -70,47 +74,23 @@ fn pack_keys(segment: &SegmentFile, schema: &Schema, key: &Key) -> Result<Option
         columns.push(given);
     }
     let Some(mut keys) = PackedKeys::new(rows, &ranges) else { return Ok(None) };
-    for (column, given) in columns.iter().enumerate() {
+    for (column, (given, range)) in columns.iter().zip(&ranges).enumerate() {
         let mut row = 0;
+        let mut put = |distances: &[u64]| {
+            keys.put_distances(column, row, distances);
+            row += distances.len();
+            Ok(())
+        };
         for page in 0..given.count() {
-            given.with_view(page, &mut |view| {
-                put_page(&mut keys, (column, row), view)?;
-                row += view.rows();
-                Ok(())
+            let within = given.rows_of(page);
+            given.with_view(page, &mut |view| match view {
+                PageView::Codes(_) => for_each_codes(view, within.clone(), u64::from, &mut put),
+                _ => for_each_distances(view, within.clone(), (range.0, None), &mut put),
             })?;
         }
     }
     segment.check()?;
     Ok(Some(keys))
-}
-
-/// Packs a page of a column, whose first row this is.
-fn put_page(
-    keys: &mut PackedKeys,
-    (column, row): (usize, usize),
-    view: &PageView<'_>,
-) -> Result<()> {
-    let mut values = [0; BLOCK];
-    match view {
-        PageView::Int(view) => {
-            for b in 0..view.rows().div_ceil(BLOCK) {
-                let count = view.unpack_int(b, &mut values);
-                keys.put(column, row + b * BLOCK, &values[..count]);
-            }
-        }
-        PageView::Codes(view) => {
-            let mut codes = [0; BLOCK];
-            for b in 0..view.rows.div_ceil(BLOCK) {
-                let count = view.unpack(b, &mut codes);
-                values.iter_mut().zip(&codes).for_each(|(value, code)| *value = i64::from(*code));
-                keys.put(column, row + b * BLOCK, &values[..count]);
-            }
-        }
-        PageView::Wide(_) | PageView::Text(_) => {
-            return Err(Error::Corrupt("a key of numbers with a page of others".into()));
-        }
-    }
-    Ok(())
 }
 
 /// The columns of the key, as they are sorted: codes of a sorted dictionary are as good as its values.

@@ -76,6 +76,20 @@ impl PackedKeys {
         }
     }
 
+    /// Packs values of a column by their distances from the least.
+    ///
+    /// # Panics
+    /// As [`Self::put`].
+    pub fn put_distances(&mut self, column: usize, row: usize, distances: &[u64]) {
+        let (_, bits, at) = self.columns[column];
+        if bits == 0 {
+            return;
+        }
+        for (key, distance) in self.keys[row..row + distances.len()].iter_mut().zip(distances) {
+            *key |= distance << at;
+        }
+    }
+
     /// Divides the rows into buckets, unless they stand in order.
     pub fn divide(mut self) -> Divided {
         for (row, key) in self.keys.iter_mut().enumerate() {
