@@ -76,6 +76,12 @@ pub(super) fn numbers_of<'a>(
 /// Writes which rows of the load the rows of a segment were, and says where.
 pub(super) fn put_load_order(path: &Path, numbers: &[u64]) -> Result<Origin> {
     let path = order_path(path);
+    if numbers.iter().all(|number| u32::try_from(*number).is_ok()) {
+        // Half of the bytes: rows of the load are counted as those of a segment that begins with it.
+        let short: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
+        write_order(&path, &short)?;
+        return Ok(Origin { before: 0, order: Some((path, RowNumbers::OfSegment)) });
+    }
     write_load_order(&path, numbers)?;
     Ok(Origin { before: 0, order: Some((path, RowNumbers::OfLoad)) })
 }

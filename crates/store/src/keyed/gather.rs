@@ -6,7 +6,9 @@
 //! Cost: of columns that are made at once 8 bytes a row, of a wide number 16, of a text 3 and its bytes; 4 a row once for all columns
 //! of text.
 
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
+use std::sync::mpsc::sync_channel;
 
 use coload_page::{EncodedStrings, Page, PageView, SymbolEncoder, shrink_page};
 use coload_space::Space;
@@ -80,14 +82,40 @@ pub(super) trait GivenColumns {
     fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn>;
 }
 
-/// Gathers all columns, and gives them in their order.
+/// Gathers all columns, and gives them in their order: those that are made at once, while the next ones are made.
 ///
 /// # Errors
 /// `Corrupt` when a page is not what was written; `Limit` when texts of a page are too long; those of the space and of `take`.
 pub(super) fn gather_columns(
     given: &impl GivenColumns,
     gather: Gather<'_>,
-    mut take: impl FnMut(usize, PartitionColumn) -> Result<()>,
+    mut take: impl FnMut(usize, PartitionColumn) -> Result<()> + Send,
+) -> Result<()> {
+    let mut take_all = move |(first, columns): (usize, Vec<PartitionColumn>)| {
+        let mut numbered = columns.into_iter().enumerate();
+        numbered.try_for_each(|(number, column)| take(first + number, column))
+    };
+    if gather.threads < 2 {
+        return gather_each(given, gather, |first, columns| take_all((first, columns)));
+    }
+    std::thread::scope(|scope| {
+        // Whoever sends waits until what came before is taken.
+        let (send, made) = sync_channel(0);
+        let taker = scope.spawn(move || made.into_iter().try_for_each(take_all));
+        let gathered = gather_each(given, gather, |first, columns| {
+            let gone = |_| Error::Unavailable("columns that nobody takes".into());
+            send.send((first, columns)).map_err(gone)
+        });
+        drop(send);
+        taker.join().unwrap_or_else(|panic| resume_unwind(panic)).and(gathered)
+    })
+}
+
+/// Gathers all columns, and gives those that are made at once, with the number of the first.
+fn gather_each(
+    given: &impl GivenColumns,
+    gather: Gather<'_>,
+    mut take: impl FnMut(usize, Vec<PartitionColumn>) -> Result<()>,
 ) -> Result<()> {
     let mut column = 0;
     while column < given.width() {
@@ -101,15 +129,13 @@ pub(super) fn gather_columns(
         }
         let fields = (column..end).map(|column| given.field(column));
         let fields = fields.collect::<Result<Option<Vec<_>>>>()?.unwrap_or_default();
-        if fields.is_empty() {
-            take(column, given.values(column, gather)?)?;
-            column += 1;
-            continue;
-        }
-        for made in gather_fields(&fields, gather)? {
-            take(column, made)?;
-            column += 1;
-        }
+        let made = match fields.is_empty() {
+            true => vec![given.values(column, gather)?],
+            false => gather_fields(&fields, gather)?,
+        };
+        let first = column;
+        column += made.len();
+        take(first, made)?;
     }
     Ok(())
 }

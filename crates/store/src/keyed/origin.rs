@@ -142,8 +142,9 @@ fn write_numbers<T: Copy, const N: usize>(
         let mut file = File::create(path)?;
         let mut bytes = Vec::with_capacity(numbers.len().min(WRITTEN_NUMBERS) * N);
         for some in numbers.chunks(WRITTEN_NUMBERS) {
-            bytes.clear();
-            bytes.extend(some.iter().flat_map(|number| bytes_of(*number)));
+            bytes.resize(some.len() * N, 0);
+            let (places, _) = bytes.as_chunks_mut();
+            places.iter_mut().zip(some).for_each(|(place, number)| *place = bytes_of(*number));
             file.write_all(&bytes)?;
         }
         Ok(())

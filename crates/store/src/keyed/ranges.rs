@@ -10,7 +10,8 @@
 //!
 //! Cost: a page of the key for each cut and run.
 
-use coload_types::{Plain, Result};
+use coload_threads::in_order;
+use coload_types::{Error, Plain, Result};
 
 use super::run::{Mark, Run, key_bytes};
 
@@ -22,27 +23,34 @@ pub(super) type Cut = Vec<u64>;
 ///
 /// # Errors
 /// `Corrupt` when a run is not what was written.
-pub(super) fn cut_runs(runs: &[Run], parts: usize, is_unique: bool) -> Result<Vec<Cut>> {
+pub(super) fn cut_runs(
+    runs: &[Run],
+    parts: usize,
+    (is_unique, threads): (bool, usize),
+) -> Result<Vec<Cut>> {
     let splitters = choose_splitters(runs, parts);
     let mut cuts: Vec<Cut> = vec![vec![0; runs.len()]; splitters.len() + 2];
-    for (number, run) in runs.iter().enumerate() {
-        let mut rows = Rows { run, page: None };
+    let cut_run = |number: usize| {
+        let mut rows = Rows { run: &runs[number], page: None };
         let mut before = 0;
-        for (splitter, cut) in splitters.iter().zip(&mut cuts[1..]) {
-            let (mark, of) = (splitter.0, splitter.1);
-            let row = match number.cmp(&of) {
+        let mut cut = Vec::with_capacity(splitters.len());
+        for (mark, of) in &splitters {
+            let row = match number.cmp(of) {
                 _ if is_unique || !mark.is_whole => rows.bound(&mark.key, Side::Lower)?,
                 std::cmp::Ordering::Less => rows.bound(&mark.key, Side::Upper)?,
                 std::cmp::Ordering::Equal => mark.row,
                 std::cmp::Ordering::Greater => rows.bound(&mark.key, Side::Lower)?,
             };
             before = row.max(before);
-            cut[number] = before;
+            cut.push(before);
         }
-        if let Some(last) = cuts.last_mut() {
-            last[number] = run.rows();
-        }
-    }
+        cut.push(runs[number].rows());
+        Ok(cut)
+    };
+    in_order(runs.len(), threads, cut_run, |number, of_run| {
+        cuts[1..].iter_mut().zip(of_run).for_each(|(cut, row)| cut[number] = row);
+        Ok::<(), Error>(())
+    })?;
     Ok(cuts)
 }
 

@@ -132,7 +132,9 @@ impl RunWriter {
         let mut numbers = Vec::with_capacity(self.starts.len());
         for ends in self.starts.clone().windows(2) {
             let rows = &rows[ends[0] as usize..ends[1] as usize];
-            let bytes: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+            let mut bytes = vec![0; rows.len() * size_of::<u32>()];
+            let (places, _) = bytes.as_chunks_mut();
+            places.iter_mut().zip(rows).for_each(|(place, row)| *place = row.to_le_bytes());
             let (offset, checksum) = (self.end, checksum(&bytes));
             numbers.push(PageMeta { offset, bytes: bytes.len() as u64, checksum, ..any.clone() });
             self.end += bytes.len() as u64;

@@ -277,7 +277,7 @@ fn merge_group(
     let segment_bytes =
         sorting.segment_bytes.unwrap_or(bytes.div_ceil(entries.len().max(1) as u64));
     let count = bytes.div_ceil(segment_bytes.max(1)).clamp(1, rows.max(1)) as usize;
-    let cuts = cut_runs(&runs, count * PARTS_OF_SEGMENT, of.key.is_unique())?;
+    let cuts = cut_runs(&runs, count * PARTS_OF_SEGMENT, (of.key.is_unique(), sorting.threads))?;
     let runs = Runs { runs: &runs, before: &before };
     let mut made = Vec::with_capacity(count);
     for segment in segments_of(&cuts) {
