@@ -13,6 +13,7 @@
 //! runs that begin or end within it.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use coload_page::{PageDetail, PageView};
@@ -20,12 +21,14 @@ use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries};
 use coload_types::{Dictionary, Error, Physical, Plain, Result};
 
 use super::conflicts::{Keyed, twice_among};
+use super::entry::put_load_order;
 use super::fields::{Field, for_each_codes, greatest_of};
 use super::gather::{Form, Gather, GivenColumns, gather_columns};
 use super::given::GivenPages;
 use super::keys::{float, key_text};
 use super::merge_keys::{SortedSlices, append_rows, sort_slices};
 use super::order::{Newest, choose_rows, cut_pages};
+use super::origin::Origin;
 use super::ranges::Cut;
 use super::run::{OpenColumn, Run};
 use crate::{ColumnStats, FinishedColumn, SegmentSummary, SegmentWriter, failpoints};
@@ -67,8 +70,35 @@ pub(super) struct Merged {
     pub columns: Vec<FinishedColumn>,
     /// The bounds of the first column of the key, if they are known.
     pub first_stats: Option<ColumnStats>,
-    /// The rows of the load that the rows were, if they were asked for.
-    pub numbers: Option<Vec<u64>>,
+    /// Where its rows come from.
+    pub origin: Origin,
+}
+
+/// A segment whose columns are written.
+pub(super) struct MergedColumns<'a> {
+    slices: Vec<Slice<'a>>,
+    /// The rows of the slices that it has, in order.
+    rows: Vec<u32>,
+    writer: SegmentWriter,
+    columns: Vec<FinishedColumn>,
+    page_rows: Vec<u32>,
+    first_stats: Option<ColumnStats>,
+}
+
+impl MergedColumns<'_> {
+    /// Builds the tree of the segment, and says beside its file, at this path, which rows of the load its rows were, if that may be asked.
+    ///
+    /// # Errors
+    /// `Corrupt` when a run is not what was written; those of the disk.
+    pub fn finish(self, of: Keyed<'_>, path: &Path) -> Result<Merged> {
+        let MergedColumns { slices, rows, writer, columns, page_rows, first_stats } = self;
+        let summary = writer.finish(columns.clone(), page_rows)?;
+        let origin = match of.key.is_unique() && of.on_conflict.tells_rows() {
+            true => put_load_order(path, &numbers_of(&slices, &rows)?)?,
+            false => Origin { before: 0, order: None },
+        };
+        Ok(Merged { summary, columns, first_stats, origin })
+    }
 }
 
 /// Runs, each with the rows of the load before it.
@@ -77,19 +107,19 @@ pub(super) struct Runs<'a> {
     pub before: &'a [u64],
 }
 
-/// Merges what is between the first and the last of some cuts into a segment. Rows that give way are left out. `None` when no row
-/// is there.
+/// Merges what is between the first and the last of some cuts into the columns of a segment. Rows that give way are left out. `None` when
+/// no row is there.
 ///
 /// # Errors
 /// `Invalid` when a key comes twice and may not; `Corrupt` when a run is not what was written; `Limit` when there are too many rows;
 /// those of the disk.
-pub(super) fn merge_segment(
-    given: &Runs<'_>,
+pub(super) fn merge_segment<'a>(
+    given: &Runs<'a>,
     cuts: &[Cut],
     of: Keyed<'_>,
     open: impl FnOnce() -> Result<SegmentWriter>,
     threads: usize,
-) -> Result<Option<Merged>> {
+) -> Result<Option<MergedColumns<'a>>> {
     let slices = slice(given, cuts);
     if slices.is_empty() {
         return Ok(None);
@@ -110,10 +140,7 @@ pub(super) fn merge_segment(
         columns.push(writer.write_column(made, first.physical(column))?);
         Ok(())
     })?;
-    let summary = writer.finish(columns.clone(), page_rows)?;
-    let wants = of.key.is_unique() && of.on_conflict.tells_rows();
-    let numbers = if wants { Some(numbers_of(&slices, &rows)?) } else { None };
-    Ok(Some(Merged { summary, columns, first_stats, numbers }))
+    Ok(Some(MergedColumns { slices, rows, writer, columns, page_rows, first_stats }))
 }
 
 /// The rows of each run between the first and the last of some cuts.

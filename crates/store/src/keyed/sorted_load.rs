@@ -12,15 +12,17 @@
 //!
 //! Source: seed 002.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use coload_threads::in_order;
 use coload_types::{Error, Physical, Plain, Result};
 
 use super::conflicts::Keyed;
-use super::entry::{numbers_of, put_entry_in_order, put_load_order, set_first_stats};
+use super::entry::{numbers_of, put_entry_in_order, set_first_stats};
 use super::keys::{float, value_of_row};
 use super::merge_runs::{Merged, PARTS_OF_SEGMENT, Runs, merge_segment};
 use super::order::{sort_segment, write_run_in_order};
@@ -280,14 +282,34 @@ fn merge_group(
     let cuts = cut_runs(&runs, count * PARTS_OF_SEGMENT, (of.key.is_unique(), sorting.threads))?;
     let runs = Runs { runs: &runs, before: &before };
     let mut made = Vec::with_capacity(count);
-    for segment in segments_of(&cuts) {
-        let (name, path) = files.next();
-        let open = || Ok(files.writer(&path)?.synced_later());
-        if let Some(merged) = merge_segment(&runs, segment, of, open, sorting.threads)? {
-            made.push(merged_entry(merged, of, (name, &path), &entries)?);
+    std::thread::scope(|scope| {
+        let mut finishing: Option<(String, ScopedJoinHandle<'_, Result<Merged>>)> = None;
+        for segment in segments_of(&cuts) {
+            let (name, path) = files.next();
+            let open = || Ok(files.writer(&path)?.synced_later());
+            let Some(columns) = merge_segment(&runs, segment, of, open, sorting.threads)? else {
+                continue;
+            };
+            if sorting.threads < 2 {
+                made.push(merged_entry(columns.finish(of, &path)?, of, name, &entries));
+                continue;
+            }
+            // Its tree is built while the next one is merged.
+            let finish = scope.spawn(move || columns.finish(of, &path));
+            if let Some((name, before)) = finishing.replace((name, finish)) {
+                made.push(merged_entry(joined(before)?, of, name, &entries));
+            }
         }
-    }
+        if let Some((name, last)) = finishing {
+            made.push(merged_entry(joined(last)?, of, name, &entries));
+        }
+        Ok::<(), Error>(())
+    })?;
     Ok(made)
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// The cuts of each segment, the last of one being the first of the next.
@@ -300,10 +322,10 @@ fn segments_of(cuts: &[Cut]) -> impl Iterator<Item = &[Cut]> {
 fn merged_entry(
     merged: Merged,
     of: Keyed<'_>,
-    (file, path): (String, &Path),
+    file: String,
     entries: &[SegmentEntry],
-) -> Result<(OrderedSegment, Origin)> {
-    let Merged { summary, columns, first_stats, numbers } = merged;
+) -> (OrderedSegment, Origin) {
+    let Merged { summary, columns, first_stats, origin } = merged;
     let stats = |(number, own): (usize, &ColumnStats)| {
         let is_text = columns[number].physical == Physical::Bytes;
         let has_values = own.nulls < summary.rows;
@@ -326,9 +348,5 @@ fn merged_entry(
         columns: summary.columns.iter().enumerate().map(stats).collect(),
     };
     set_first_stats(&mut entry, of, first_stats);
-    let origin = match numbers {
-        Some(numbers) => put_load_order(path, &numbers)?,
-        None => Origin { before: 0, order: None },
-    };
-    Ok((OrderedSegment { entry, columns: Some(columns) }, origin))
+    (OrderedSegment { entry, columns: Some(columns) }, origin)
 }
