@@ -74,7 +74,7 @@ fn pack_keys(slices: &[Slice<'_>], rows: usize) -> Result<Option<PackedKeys>> {
     for (number, (least, open)) in columns.iter().enumerate() {
         let mut row = 0;
         let mut put = |distances: &[u64]| {
-            keys.put_distances(number, row, distances);
+            keys.put(number, row, distances);
             row += distances.len();
             Ok(())
         };

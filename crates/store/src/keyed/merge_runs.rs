@@ -2,15 +2,14 @@
 //!
 //! ```text
 //!   cuts       segment 1             | segment 2         | ...     about as many rows each
-//!   within     part 1 | part 2 | ..                                keys of a part are sorted by one thread
+//!   within     keys in buckets, which threads share
 //!   then       rows of the segment in order -> each column gathered from the pages of all runs, by all threads
 //! ```
 //!
 //! Rows with the same key come in the order of the input, as runs do and as rows of a run do; which of them stays is decided
 //! here. What a segment becomes does not depend on the threads.
 //!
-//! Memory: the keys of a segment and the numbers of its rows; of its columns as many as there are threads, whole, with the pages of
-//! runs that begin or end within it.
+//! Memory: the keys of a segment and the numbers of its rows; of its columns those of a word of 64 bits, or one, whole.
 
 use std::ops::Range;
 use std::path::Path;

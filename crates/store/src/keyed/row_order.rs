@@ -77,7 +77,7 @@ fn pack_keys(segment: &SegmentFile, schema: &Schema, key: &Key) -> Result<Option
     for (column, (given, range)) in columns.iter().zip(&ranges).enumerate() {
         let mut row = 0;
         let mut put = |distances: &[u64]| {
-            keys.put_distances(column, row, distances);
+            keys.put(column, row, distances);
             row += distances.len();
             Ok(())
         };

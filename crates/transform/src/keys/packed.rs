@@ -29,8 +29,8 @@ pub struct PackedKeys {
     keys: Vec<u64>,
     row_bits: u32,
     key_bits: u32,
-    /// The least value of each column, its bits, and where they are.
-    columns: Vec<(i64, u32, u32)>,
+    /// Bits of each column, and where they are.
+    columns: Vec<(u32, u32)>,
 }
 
 impl PackedKeys {
@@ -48,7 +48,7 @@ impl PackedKeys {
         let mut at = row_bits + key_bits;
         let column = |range: &(i64, i64)| {
             at -= bits(range);
-            (range.0, bits(range), at)
+            (bits(range), at)
         };
         let columns = ranges.iter().map(column).collect();
         Some(PackedKeys { keys: vec![0; rows], row_bits, key_bits, columns })
@@ -62,26 +62,12 @@ impl PackedKeys {
         PackedKeys { keys, row_bits, key_bits, columns: Vec::new() }
     }
 
-    /// Packs values of a column, those of the rows from `row` on.
+    /// Packs values of a column, those of the rows from `row` on, by their distances from the least.
     ///
     /// # Panics
     /// When there are not so many rows or columns.
-    pub fn put(&mut self, column: usize, row: usize, values: &[i64]) {
-        let (least, bits, at) = self.columns[column];
-        if bits == 0 {
-            return;
-        }
-        for (key, value) in self.keys[row..row + values.len()].iter_mut().zip(values) {
-            *key |= (value.wrapping_sub(least) as u64) << at;
-        }
-    }
-
-    /// Packs values of a column by their distances from the least.
-    ///
-    /// # Panics
-    /// As [`Self::put`].
-    pub fn put_distances(&mut self, column: usize, row: usize, distances: &[u64]) {
-        let (_, bits, at) = self.columns[column];
+    pub fn put(&mut self, column: usize, row: usize, distances: &[u64]) {
+        let (bits, at) = self.columns[column];
         if bits == 0 {
             return;
         }

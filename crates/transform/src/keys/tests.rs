@@ -145,8 +145,11 @@ fn keys_in_buckets_are_sorted_as_all_of_them_are() {
         let range = |values: &[i64]| (*values.iter().min().unwrap(), *values.iter().max().unwrap());
         let mut packed = PackedKeys::new(ROWS, &[range(&a), range(&b)]).unwrap();
         for row in (0..ROWS).step_by(1000) {
-            packed.put(1, row, &b[row..row + 1000]);
-            packed.put(0, row, &a[row..row + 1000]);
+            for (column, values) in [(1, &b), (0, &a)] {
+                let least = range(values).0;
+                let distances = values[row..row + 1000].iter().map(|value| (value - least) as u64);
+                packed.put(column, row, &distances.collect::<Vec<_>>());
+            }
         }
         let order = packed.sort();
         let found: Vec<u32> = (0..ROWS).map(|place| order.row(place) as u32).collect();
