@@ -161,7 +161,7 @@ fn symbols_suit_strings_like_those_that_they_were_chosen_for() {
     let numbers: Vec<Vec<u8>> =
         (0..4000).map(|i| format!("{:09}", i * 7919).into_bytes()).collect();
     assert!(!encoder.suits(numbers.len(), |i| &numbers[i]));
-    let opened = SymbolEncoder::open(&encoder.table()).unwrap();
+    let opened = SymbolEncoder::open(&encoder.table()).expect("own table");
     let strings = Strings { bytes: first.concat(), ends: Vec::new() };
     let ends = first.iter().scan(0, |end, s| {
         *end += s.len() as u32;

@@ -132,7 +132,7 @@ impl RunWriter {
         let mut numbers = Vec::with_capacity(self.starts.len());
         for ends in self.starts.clone().windows(2) {
             let rows = &rows[ends[0] as usize..ends[1] as usize];
-            let mut bytes = vec![0; rows.len() * size_of::<u32>()];
+            let mut bytes = vec![0; size_of_val(rows)];
             let (places, _) = bytes.as_chunks_mut();
             places.iter_mut().zip(rows).for_each(|(place, row)| *place = row.to_le_bytes());
             let (offset, checksum) = (self.end, checksum(&bytes));

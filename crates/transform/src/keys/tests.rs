@@ -128,9 +128,12 @@ fn text_that_begins_alike_is_told_apart() {
 #[test]
 fn keys_in_buckets_are_sorted_as_all_of_them_are() {
     const ROWS: usize = 100_000;
-    let drawn = |row: usize| (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+    fn drawn(row: usize) -> u64 {
+        (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
+    }
     let far = |row: usize| if row == 77 { i64::MAX >> 20 } else { drawn(row) as i64 % 5 };
-    let columns: [(&str, Box<dyn Fn(usize) -> (i64, i64)>); 6] = [
+    type KeyOf = Box<dyn Fn(usize) -> (i64, i64)>;
+    let columns: [(&str, KeyOf); 6] = [
         ("in no order", Box::new(|row| (drawn(row) as i64 % 30_000 - 7, (row % 7) as i64))),
         ("in order", Box::new(|row| (row as i64 / 4, row as i64 % 4))),
         ("nearly", Box::new(|row| (row as i64 ^ i64::from(row % 1000 == 1), 0))),
