@@ -92,6 +92,9 @@ pub enum Command {
     /// Show the loads of a server, finished or not, or drop one.
     #[command(after_help = examples::LOADS)]
     Loads(LoadsArgs),
+    /// Show a cluster: its nodes, its tables, and which leaf has how many shards of each.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Measure a database server: methods, connections and rows, for later loads into it.
     ///
     /// Makes tables of its own, named _coload_ and an id, and removes them.
@@ -116,6 +119,22 @@ pub struct CompletionsArgs {
     /// Shell for which they are
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
+}
+
+/// A command of `coload cluster`.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Show nodes, tables and shards, and how far each node has come.
+    #[command(after_help = examples::CLUSTER_STATUS)]
+    Status(ClusterStatusArgs),
+}
+
+/// Arguments of `coload cluster status`.
+#[derive(Debug, Args)]
+pub struct ClusterStatusArgs {
+    /// Directory with the map of the cluster, or a node of it: coload://[user@]host:port
+    #[arg(value_name = "PLACE")]
+    pub place: String,
 }
 
 /// Arguments of `coload man`.
@@ -386,6 +405,13 @@ pub struct ServeArgs {
     /// Verify what loads send, and drop it: to measure the rest
     #[arg(long, help_heading = "Loads")]
     pub discard: bool,
+    /// Directory that all nodes of a cluster share, which holds its map: the store becomes a node of it. Other nodes are called with
+    /// COLOAD_TOKEN (NAME.PASSWORD), and with TLS if this server has it
+    #[arg(long, value_name = "PLACE", help_heading = "Cluster")]
+    pub cluster: Option<String>,
+    /// Host and port where clients and other nodes reach this one [default: that of --listen]
+    #[arg(long, value_name = "HOST:PORT", requires = "cluster", help_heading = "Cluster")]
+    pub advertise: Option<String>,
     /// Seconds that statements may take after the server was asked to stop
     #[arg(long, value_name = "SECONDS", default_value = "30", help_heading = "Limits")]
     pub grace: u64,

@@ -1,5 +1,6 @@
 //! The commands, a module each: flags in, output out.
 
+pub mod cluster;
 #[cfg(feature = "sql")]
 pub mod demo;
 pub mod export;

@@ -56,6 +56,7 @@ pub fn run(words: impl Iterator<Item = OsString>, allocator: &Allocator) -> Exit
         Command::Plan(args) => command::plan::run(&args),
         Command::Export(args) => command::export::run(&args),
         Command::Loads(args) => command::loads::run(&args),
+        Command::Cluster(what) => command::cluster::run(&what),
         Command::Tune(args) => command::tune::run(&args),
         #[cfg(feature = "sql")]
         Command::Serve(args) => {

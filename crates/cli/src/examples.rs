@@ -61,6 +61,15 @@ Examples:
       Loads with their state, rows, rejects and bytes.
 ";
 
+/// Examples of `coload cluster status`.
+pub const CLUSTER_STATUS: &str = "\
+Examples:
+  coload cluster status /shared/cluster
+      From the directory that the nodes share; tells how far each has come.
+  coload cluster status coload://reader@db1.example.com
+      From a node: the tables that the user may know of.
+";
+
 /// Examples of `coload tune`.
 pub const TUNE: &str = "\
 Examples:
@@ -98,6 +107,8 @@ Examples:
       For others, encrypted, with the users of a file; coload hash-password makes its lines.
   coload serve --store store --external /data/public
       Statements may read the files below a directory, too.
+  coload serve --store store --listen 10.0.0.1:8470 --cluster /shared/cluster --insecure
+      As a node of a cluster: CREATE TABLE .. SHARD BY .. makes tables that are spread over all nodes.
 ";
 
 /// Examples of `coload verify`.

@@ -14,6 +14,7 @@
 
 mod address;
 mod choose;
+mod cluster;
 mod conflicts;
 mod fingerprint;
 mod going;
@@ -26,6 +27,7 @@ mod whole_inputs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use coload_cluster::Map;
 use coload_link::{ClientTls, WireCompression};
 use coload_store::OnConflict;
 use coload_threads::Started;
@@ -41,6 +43,7 @@ use crate::report::LoadReport;
 use crate::request::LoadRequest;
 
 pub use address::Address;
+pub use cluster::cluster_map;
 pub use fingerprint::describe_as;
 use going::Going;
 pub use session::{abort_load, list_loads, table_schema};
@@ -137,10 +140,11 @@ impl Destination for RemoteOptions {
         let mut widened = Vec::new();
         for pass in 1.. {
             match load_pass(&mut going, self, &mut totals) {
-                Ok(mut report) => {
+                Ok(Loaded::Elsewhere(map)) => return cluster::take(load, self, &map, &started),
+                Ok(Loaded::Here(mut report)) => {
                     widened.append(&mut going.widened);
                     report.set_costs(&started);
-                    return Ok(LoadReport { widened, ..report });
+                    return Ok(LoadReport { widened, ..*report });
                 }
                 Err(Stop::Failed(Error::Input { place, text })) => {
                     let why =
@@ -219,19 +223,28 @@ fn check_widening(request: &LoadRequest, remote: &RemoteOptions) -> Result<Optio
     Ok(Some(why))
 }
 
+/// Where a load is loaded.
+enum Loaded {
+    /// At the server that was asked.
+    Here(Box<LoadReport>),
+    /// At the leaves of a cluster of which it is a node.
+    Elsewhere(Box<Map>),
+}
+
 /// Loads from the first byte on, however many attempts it takes.
 fn load_pass(
     going: &mut Going<'_>,
     remote: &RemoteOptions,
     totals: &mut session::Totals,
-) -> std::result::Result<LoadReport, Stop> {
+) -> std::result::Result<Loaded, Stop> {
     let mut pause = PAUSE_FIRST;
     let mut got_on = Instant::now();
     totals.partitions = 0;
     loop {
         let before = totals.partitions;
         match session::attempt(going, remote, totals) {
-            Ok(Some(report)) => return Ok(report),
+            Ok(Some(report)) => return Ok(Loaded::Here(Box::new(report))),
+            Ok(None) if let Some(map) = going.cluster.take() => return Ok(Loaded::Elsewhere(map)),
             Ok(None) => (pause, got_on) = (PAUSE_FIRST, Instant::now()),
             // Inputs that are read once are still whole as long as nothing was read.
             Err(Stop::Failed(Error::Unavailable(text)))

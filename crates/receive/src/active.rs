@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use coload_cluster::Table;
 use coload_link::{Credit, LargeMessages, Message, Replies};
 use coload_load::TextFragmentParser;
 use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
@@ -131,6 +132,12 @@ impl Active {
             cpu_started_ns: coload_threads::process_cpu_ns(),
             costs: Mutex::default(),
         })
+    }
+
+    /// The load at a leaf of a cluster, whose rows must be in its shards.
+    pub fn of_leaf(mut self, table: &Table, place: usize) -> Self {
+        self.rules = self.rules.of_leaf(table, place);
+        self
     }
 
     /// Begins an attempt: what an earlier one had under way is dropped, and its connections end.

@@ -9,9 +9,9 @@ use coload_threads::lock;
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
-    ABORT, BLOCK, CHUNK, CHUNKS, DESCRIBE, FINISH, Finish, HELLO, JOIN, Join, LIST, LOADS,
-    LoadDescription, RANGE, RANGES, REJECTS, SEAL, SETTLE, TABLE, TEXT_FRAGMENT, WIDEN, Widen,
-    write_statuses,
+    ABORT, ASK_MAP, BLOCK, CHUNK, CHUNKS, COMMIT, Commit, DESCRIBE, FINISH, Finish, HELLO, JOIN,
+    Join, LIST, LOADS, LOOK, LoadDescription, RANGE, RANGES, REJECTS, SEAL, SETTLE, TABLE,
+    TEXT_FRAGMENT, WIDEN, Widen, write_statuses,
 };
 
 use crate::active::Active;
@@ -200,6 +200,23 @@ impl Handler for Connection {
                     loads.abort(id)?;
                     seen_loads(&loads, &permission).map(Some)
                 });
+            }
+            ASK_MAP => {
+                // Names of tables are in it, and who sees none of them is told none.
+                let (loads, permission) = (Arc::clone(&self.loads), Arc::clone(&self.permission));
+                self.answer(replies, move || loads.map_seen(&permission).map(Some));
+            }
+            COMMIT => {
+                let commit = Commit::decode(&message.bytes)?;
+                let (loads, permission) = (Arc::clone(&self.loads), Arc::clone(&self.permission));
+                self.answer(replies, move || {
+                    permission(&loads.table_to_commit(&commit)?, Need::Add)?;
+                    loads.commit(&commit).map(Some)
+                });
+            }
+            LOOK => {
+                let loads = Arc::clone(&self.loads);
+                self.answer(replies, move || loads.look().map(Some));
             }
             DESCRIBE => {
                 let table = String::from_utf8_lossy(&message.bytes).into_owned();

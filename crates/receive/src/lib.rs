@@ -20,6 +20,7 @@ mod duty;
 mod guard;
 mod legs;
 mod loads;
+mod member;
 mod options;
 mod part;
 mod partition;
@@ -31,6 +32,7 @@ mod text_fragments;
 mod whole_inputs;
 
 pub use loads::{Loads, Need, Permission};
+pub use member::{At, Member};
 pub use options::{
     EXPIRE, Keep, LoadPriority, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions,
 };

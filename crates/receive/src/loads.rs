@@ -2,6 +2,7 @@
 
 mod ending;
 mod identity;
+mod in_cluster;
 mod shares;
 
 use std::collections::HashMap;
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 use arrow_flight::FlightData;
+use coload_cluster::Table;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
 use coload_store::{JournalEntry, LoadId, LoadJournal, LoadMode, OnConflict, Store};
@@ -17,6 +19,7 @@ use coload_types::{Error, Result, same_name};
 use coload_wire::{LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME, Work};
 use futures::Stream;
 use identity::{Identity, target_of};
+use in_cluster::BeginsAt;
 use tonic::Status;
 
 use crate::active::Active;
@@ -114,8 +117,10 @@ impl Loads {
             expired_at: Mutex::new(Instant::now()),
             one_sort: Mutex::default(),
         };
-        inner.expire()?;
-        Ok(Loads { inner: Arc::new(inner) })
+        let loads = Loads { inner: Arc::new(inner) };
+        loads.inner.join_cluster()?;
+        loads.inner.expire()?;
+        Ok(loads)
     }
 
     /// Runs one exchange with a client. `permission` is asked before anything is done to a table.
@@ -157,7 +162,7 @@ pub(crate) enum Begun {
     Load(Arc<Active>, u64, Message),
     /// The client is to send its inputs, as the server parses them.
     WholeInputs(Arc<WholeInputs>, Message),
-    /// It is published already.
+    /// It is published already, or the client is to begin elsewhere.
     Done(Message),
 }
 
@@ -185,6 +190,12 @@ impl Inner {
     /// Begins a load or goes on with it.
     pub fn begin(&self, description: LoadDescription, replies: &Replies) -> Result<Begun> {
         self.expire_at_times()?;
+        // Not with a lock held: what the map has decided meanwhile is done first.
+        let leaf = match self.check_in_cluster(&description)? {
+            BeginsAt::Leaves(map) => return Ok(Begun::Done(map)),
+            BeginsAt::Leaf(table, place) => Some((*table, place)),
+            BeginsAt::Server => None,
+        };
         let id = match self.id_of(&description)? {
             Identity::New(id) => id,
             Identity::Published(done) => return Ok(Begun::Done(done)),
@@ -204,7 +215,7 @@ impl Inner {
         let load = match active.get(&id) {
             Some(load) => Arc::clone(load),
             None => {
-                let load = match self.open_load(id, description)? {
+                let load = match self.open_load(id, description, leaf)? {
                     Opened::Load(load) => Arc::new(*load),
                     Opened::Published(done) => return Ok(Begun::Done(done)),
                     Opened::Complete(description) => {
@@ -275,14 +286,22 @@ impl Inner {
         Ok(Journalled::Open(journal))
     }
 
-    fn open_load(&self, id: LoadId, mut description: LoadDescription) -> Result<Opened> {
+    fn open_load(
+        &self,
+        id: LoadId,
+        mut description: LoadDescription,
+        leaf: Option<(Table, usize)>,
+    ) -> Result<Opened> {
         let journal = match self.journal(id, &mut description)? {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Opened::Published(done)),
             Journalled::Complete => return Ok(Opened::Complete(Box::new(description))),
         };
         let (target, memory) = (target_of(&description), self.options.load_memory as u64);
-        let load = Active::new(description, target, journal, self.options.keep, memory)?;
+        let mut load = Active::new(description, target, journal, self.options.keep, memory)?;
+        if let Some((table, place)) = leaf {
+            load = load.of_leaf(&table, place);
+        }
         Ok(Opened::Load(Box::new(load)))
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use coload_store::SortWith;
 
+use crate::member::Member;
+
 /// Default columns merged at once (seed 000, section 4.4).
 pub const MERGE_COLUMNS: usize = 2;
 /// Default time after which a load that nobody continues is dropped.
@@ -67,6 +69,8 @@ pub struct ReceiveOptions {
     pub expire: Duration,
     /// How the queries do.
     pub queries: Option<QueryGauge>,
+    /// The cluster that the store is in.
+    pub cluster: Option<Arc<Member>>,
 }
 
 impl std::fmt::Debug for ReceiveOptions {
@@ -92,6 +96,7 @@ impl Default for ReceiveOptions {
             spool_bytes: SPOOL_BYTES,
             expire: EXPIRE,
             queries: None,
+            cluster: None,
         }
     }
 }
@@ -103,7 +108,7 @@ impl ReceiveOptions {
     }
 
     /// What rows of loads are put in order with.
-    pub(crate) fn sort_with(&self) -> SortWith {
+    pub fn sort_with(&self) -> SortWith {
         SortWith { threads: self.load_threads(), memory: self.load_memory as u64 }
     }
 }

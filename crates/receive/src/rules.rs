@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
+use coload_cluster::{RowHashes, ShardBy, Table};
 use coload_ddl::{Check, CheckedColumn};
 use coload_store::{LoadTarget, SegmentFile};
-use coload_types::{Error, Plain, Result};
+use coload_types::{DataType, Error, Plain, Result};
 
 /// The rules of the table that a load goes to.
 #[derive(Debug)]
@@ -16,6 +17,17 @@ pub struct Rules {
     /// Columns that some rule looks at.
     used: Vec<usize>,
     table: String,
+    /// At a leaf of a cluster: which rows are in its shards.
+    shards: Option<OwnShards>,
+}
+
+/// The shards of a leaf. A row elsewhere would be found by some statements and not by others.
+#[derive(Debug)]
+struct OwnShards {
+    /// Shard columns, with their types.
+    columns: Vec<(usize, DataType)>,
+    /// For each shard whether it is here.
+    is_here: Vec<bool>,
 }
 
 impl Rules {
@@ -24,7 +36,22 @@ impl Rules {
         let checks = target.schema.checks().to_vec();
         let used = |column: &usize| checks.iter().any(|check| check.columns().contains(column));
         let used = (0..target.schema.len()).filter(used).collect();
-        Rules { checks, used, table: target.name.clone() }
+        Rules { checks, used, table: target.name.clone(), shards: None }
+    }
+
+    /// The same at the leaf of a table of a cluster that has this place among its leaves.
+    pub fn of_leaf(mut self, table: &Table, place: usize) -> Self {
+        // Of rows that are dealt in turn nothing tells where they belong.
+        let ShardBy::Columns(by) = &table.shard_by else { return self };
+        let columns = table.schema.columns();
+        self.shards = Some(OwnShards {
+            columns: by.iter().map(|column| (*column, columns[*column].data_type)).collect(),
+            is_here: table.shards.iter().map(|leaf| usize::from(*leaf) == place).collect(),
+        });
+        self.used.extend(by);
+        self.used.sort_unstable();
+        self.used.dedup();
+        self
     }
 
     /// Checks the rows of a segment.
@@ -32,7 +59,7 @@ impl Rules {
     /// # Errors
     /// `Invalid` that names a rule which a row breaks, `Corrupt` when the segment is damaged.
     pub fn verify(&self, path: &Path) -> Result<()> {
-        if self.checks.is_empty() {
+        if self.checks.is_empty() && self.shards.is_none() {
             return Ok(());
         }
         let segment = SegmentFile::open(path)?;
@@ -54,7 +81,28 @@ impl Rules {
                     self.table
                 )));
             }
+            if let Some(shards) = &self.shards
+                && !shards.have_all(&views, *rows as usize)
+            {
+                return Err(Error::Invalid(format!(
+                    "a row that was sent is in no shard of table {} that this leaf has (update the client)",
+                    self.table
+                )));
+            }
         }
         Ok(())
+    }
+}
+
+impl OwnShards {
+    /// Whether all rows are in shards that are here.
+    fn have_all(&self, views: &[Option<CheckedColumn<'_>>], rows: usize) -> bool {
+        let mut hashes = RowHashes::new(rows);
+        for (column, data_type) in &self.columns {
+            let Some(Some(view)) = views.get(*column) else { return false };
+            hashes.add(view, *data_type);
+        }
+        let count = self.is_here.len() as u32;
+        hashes.shards(count).all(|shard| self.is_here[shard as usize])
     }
 }

@@ -15,6 +15,7 @@ use datafusion::datasource::ViewTable;
 use datafusion::error::Result;
 use datafusion::logical_expr::{LogicalPlanBuilder, TableType};
 
+use crate::cluster::{ClusterTable, Reading};
 use crate::error::to_datafusion;
 use crate::functions::table_functions;
 use crate::information_schema::Views;
@@ -85,6 +86,8 @@ pub(crate) struct SnapshotCatalog {
     schemas: Arc<ArrowSchemas>,
     rights: Rights,
     extra: Arc<[ExtraTable]>,
+    /// The version of the cluster that the snapshot is of, if the store is in one.
+    reading: Option<Reading>,
 }
 
 impl SnapshotCatalog {
@@ -95,7 +98,13 @@ impl SnapshotCatalog {
         extra: &[ExtraTable],
     ) -> Self {
         let extra = extra.into();
-        SnapshotCatalog { names: ColumnNames::Folded, snapshot, schemas, rights, extra }
+        let names = ColumnNames::Folded;
+        SnapshotCatalog { names, snapshot, schemas, rights, extra, reading: None }
+    }
+
+    /// The same of a version of a cluster: rows of its tables are on all leaves.
+    pub fn with_cluster(self, reading: Option<Reading>) -> Self {
+        SnapshotCatalog { reading, ..self }
     }
 
     /// The table, if the caller may read it.
@@ -205,7 +214,15 @@ impl SchemaProvider for SnapshotCatalog {
             // Said of names that do not exist too, so that the answer does not tell which do.
             self.rights.require(Role::Read, name).map_err(to_datafusion)?;
         }
-        Ok(found.map(|t| Arc::new(t) as _))
+        let Some(own) = found else { return Ok(None) };
+        let of_cluster = self.reading.as_ref().and_then(|reading| {
+            let table = reading.table(&own.entry().name)?;
+            Some(ClusterTable::new(own.clone(), reading, table))
+        });
+        Ok(Some(match of_cluster {
+            Some(table) => Arc::new(table),
+            None => Arc::new(own),
+        }))
     }
 
     fn table_exist(&self, name: &str) -> bool {

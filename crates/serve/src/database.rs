@@ -23,6 +23,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::answer_rows::{AnswerRows, Teller};
 use crate::catalog::{ArrowSchemas, CATALOG, ExtraTable, SCHEMA, SnapshotCatalog};
+use crate::cluster::{Cluster, Reading};
 use crate::error::from_datafusion;
 use crate::external::{ExternalPlaces, Externals, Learned};
 use crate::functions::session_builder;
@@ -52,6 +53,8 @@ pub struct DatabaseOptions {
     pub spill: SpillOptions,
     /// Who reads files and objects outside of the store for statements; none are read if `None`.
     pub external: Option<ExternalPlaces>,
+    /// The cluster that the store is in.
+    pub cluster: Option<Cluster>,
 }
 
 impl Default for DatabaseOptions {
@@ -63,6 +66,7 @@ impl Default for DatabaseOptions {
             statements: StatementLimits::default(),
             spill: SpillOptions::default(),
             external: None,
+            cluster: None,
         }
     }
 }
@@ -156,6 +160,13 @@ impl Answer {
 #[derive(Debug)]
 pub(crate) struct Owned<T>(JoinHandle<T>);
 
+impl<T> Owned<T> {
+    /// A task that ends when this is dropped.
+    pub fn of(task: JoinHandle<T>) -> Self {
+        Owned(task)
+    }
+}
+
 impl<T> Future for Owned<T> {
     type Output = std::result::Result<T, JoinError>;
 
@@ -178,6 +189,9 @@ impl Database {
     pub fn open(store: Store, options: DatabaseOptions) -> Result<Self> {
         let threads = options.threads.max(1);
         let runtime = start_threads(threads, "coload-sql")?;
+        if let Some(cluster) = &options.cluster {
+            cluster.run_on(runtime.handle().clone());
+        }
         let spill = SpillFolder::create(&options.spill, store.path())?;
         let watch = Watch::start(options.memory);
         let inner = Inner {
@@ -389,26 +403,53 @@ impl Database {
     /// A session that sees of one snapshot what a caller may see.
     pub(crate) fn session_of(
         &self,
-        snapshot: &Snapshot,
+        (snapshot, reading): (&Snapshot, Option<&Reading>),
         rights: &Rights,
         extra: &[ExtraTable],
     ) -> SessionState {
         let mut session = self.inner.session.clone();
-        self.show_tables(&mut session, snapshot, rights, extra);
+        self.show_tables(&mut session, (snapshot, reading), rights, extra);
         session.mark_start_execution();
         session
+    }
+
+    /// A session that sees no tables, for a plan that is there.
+    pub(crate) fn session_of_plan(&self) -> SessionState {
+        let mut session = self.inner.session.clone();
+        session.mark_start_execution();
+        session
+    }
+
+    /// The newest version, and that of the cluster which it is.
+    pub(crate) fn newest(&self) -> Result<(Snapshot, Option<Reading>)> {
+        match &self.inner.options.cluster {
+            None => Ok((self.inner.store.snapshot()?, None)),
+            Some(cluster) => cluster.read().map(|(snapshot, reading)| (snapshot, Some(reading))),
+        }
+    }
+
+    /// The store, for a statement that changes it.
+    ///
+    /// # Errors
+    /// `Invalid` when it is that of a node of a cluster.
+    pub(crate) fn own_store(&self, what: &str) -> Result<&Store> {
+        match &self.inner.options.cluster {
+            None => Ok(&self.inner.store),
+            Some(_) => Err(crate::cluster::refuse(what)),
+        }
     }
 
     /// Has a session see these tables, and no other.
     pub(crate) fn show_tables(
         &self,
         session: &mut SessionState,
-        snapshot: &Snapshot,
+        (snapshot, reading): (&Snapshot, Option<&Reading>),
         rights: &Rights,
         extra: &[ExtraTable],
     ) {
         let schemas = Arc::clone(&self.inner.schemas);
         let catalog = SnapshotCatalog::new(snapshot.clone(), schemas, rights.clone(), extra);
+        let catalog = catalog.with_cluster(reading.cloned());
         session.register_catalog_list(Arc::new(catalog));
     }
 

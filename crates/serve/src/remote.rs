@@ -150,7 +150,7 @@ impl Remote {
     }
 }
 
-async fn connect(
+pub(crate) async fn connect(
     address: &Address,
     credentials: &Credentials,
 ) -> Result<(FlightServiceClient<Channel>, Option<String>)> {

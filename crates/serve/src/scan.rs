@@ -251,6 +251,11 @@ impl StoreScanExec {
         }))
     }
 
+    /// The same, of which nothing was read.
+    pub(crate) fn fresh(&self) -> Self {
+        StoreScanExec { work: Arc::default(), ..self.clone() }
+    }
+
     /// The table that is read, in its version.
     pub fn table(&self) -> &StoreTable {
         &self.table
@@ -453,7 +458,7 @@ impl ExecutionPlan for StoreScanExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(StoreScanExec { work: Arc::default(), ..self.as_ref().clone() }))
+        Ok(Arc::new(self.fresh()))
     }
 
     fn execute(

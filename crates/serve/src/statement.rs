@@ -31,6 +31,7 @@ mod parameters;
 mod pivot;
 mod refusal;
 mod schemas;
+mod shard;
 mod spelling;
 mod split;
 pub(crate) mod text;
@@ -58,6 +59,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::Answer;
 use crate::catalog::ExtraTable;
+use crate::cluster::Reading;
 use crate::database::Database;
 use crate::error::from_datafusion;
 use crate::external::{Experience, Externals};
@@ -101,6 +103,13 @@ enum Work {
     Nothing,
     View(Box<view::NewView>),
     Copy(Box<copy::Export>),
+    /// Rows of the store for another node of the cluster.
+    Scan {
+        session: Box<SessionState>,
+        plan: Arc<dyn ExecutionPlan>,
+    },
+    /// CREATE TABLE .. SHARD BY.
+    Shard(Box<shard::NewTable>),
     /// Its parameters have no values yet.
     Open(Opened),
 }
@@ -132,7 +141,7 @@ impl Planned {
 
     /// Whether it changes something, or writes a file.
     pub fn writes(&self) -> bool {
-        self.counts_rows() || matches!(self.work, Work::Ddl(_) | Work::View(_))
+        self.counts_rows() || matches!(self.work, Work::Ddl(_) | Work::View(_) | Work::Shard(_))
     }
 
     /// Whether its answer is the number of rows it has written, deleted or changed.
@@ -148,6 +157,22 @@ impl Planned {
     /// What it will have met in inputs when it has run.
     pub(crate) fn experience(&self) -> Arc<Experience> {
         Arc::clone(&self.experience)
+    }
+
+    /// Rows of the store that another node of the cluster asks for.
+    pub(crate) fn of_scan(
+        database: &Database,
+        rights: &Rights,
+        plan: Arc<dyn ExecutionPlan>,
+    ) -> Self {
+        let session = Box::new(database.session_of_plan());
+        Planned {
+            schema: plan.schema(),
+            work: Work::Scan { session, plan },
+            rights: rights.clone(),
+            parameters: ArrowSchema::empty(),
+            experience: Arc::default(),
+        }
     }
 
     /// Runs it, and tells how many rows it counts.
@@ -177,17 +202,29 @@ impl Planned {
                 let rows = execute(&session, Some(&logical), plan)?;
                 Ok(Answer::new(spelling::renamed(rows, &self.schema)))
             }
-            Work::Insert(insert) => insert.run(database, user).await,
-            Work::CreateAs(table) => table.run(database, user).await,
-            Work::Change(change) => change.run(database, &self.rights).await,
-            Work::View(view) => view.run(database.store()),
+            Work::Scan { session, plan } => execute(&session, None, plan).map(Answer::new),
+            Work::Insert(insert) => {
+                database.own_store("INSERT")?;
+                insert.run(database, user).await
+            }
+            Work::CreateAs(table) => {
+                database.own_store("CREATE TABLE .. AS")?;
+                table.run(database, user).await
+            }
+            Work::Change(change) => {
+                database.own_store("a change of rows")?;
+                change.run(database, &self.rights).await
+            }
+            Work::View(view) => view.run(database.own_store("CREATE VIEW")?),
             Work::Nothing => Ok(done()),
+            Work::Shard(table) => table.run(database, &self.rights),
             Work::Ddl(statement) => match &*statement {
                 SqlStatement::AlterTable(change) => {
                     let limits = database.options().statements;
-                    alter::run(database.store(), &self.rights, change, &limits)
+                    let store = database.own_store("ALTER TABLE")?;
+                    alter::run(store, &self.rights, change, &limits)
                 }
-                other => ddl::run(database.store(), &self.rights, other),
+                other => ddl::run(database, &self.rights, other),
             },
             Work::Copy(copy) => copy.run(database, user).await,
             Work::Open(_) => Err(Error::Invalid(format!(
@@ -242,6 +279,10 @@ async fn plan_here(
         return planned(Work::Copy(Box::new(copy)), count_schema(), ArrowSchema::empty());
     }
     let none = || Arc::new(ArrowSchema::empty());
+    if let Some(table) = shard::parse_sharded(text, &planning.limits())? {
+        let work = Work::Shard(Box::new(table));
+        return planned(work, Arc::new(ArrowSchema::empty()), ArrowSchema::empty());
+    }
     let mut sql = planning.parse(text)?;
     match schemas::instead(&sql)? {
         None => {}
@@ -249,6 +290,9 @@ async fn plan_here(
             return planned(Work::Nothing, none(), ArrowSchema::empty());
         }
         Some(schemas::Instead::Query(query)) => sql = SqlStatement::Query(query),
+    }
+    if let Some(what) = one_store_only(&sql, &planning) {
+        database.own_store(what)?;
     }
     let (statement, names) = match sql {
         SqlStatement::CreateTable(mut table) => {
@@ -310,6 +354,19 @@ async fn plan_here(
     }
 }
 
+/// What a statement does, if that is for one store only.
+fn one_store_only(sql: &SqlStatement, planning: &Planning) -> Option<&'static str> {
+    match sql {
+        SqlStatement::CreateTable(table) => table.query.is_some().then_some("CREATE TABLE .. AS"),
+        SqlStatement::CreateView(_) => Some("CREATE VIEW"),
+        SqlStatement::Insert(_) => Some("INSERT"),
+        other if change::is_change(other, &planning.snapshot, &planning.rights) => {
+            Some("a change of rows")
+        }
+        _ => None,
+    }
+}
+
 /// Takes the memory that a text needs while it is planned from what statements may hold together.
 pub(crate) fn hold(database: &Database, text: &str) -> Result<Option<MemoryReservation>> {
     /// Texts that are too short to count.
@@ -333,6 +390,8 @@ pub(crate) struct Planning {
     database: Database,
     rights: Rights,
     snapshot: Snapshot,
+    /// The version of the cluster that the snapshot is of.
+    reading: Option<Reading>,
     session: SessionState,
     /// Tables beside those of the snapshot.
     extra: Vec<ExtraTable>,
@@ -351,12 +410,13 @@ impl Planning {
         rights: &Rights,
         extra: Vec<ExtraTable>,
     ) -> Result<Self> {
-        let snapshot = database.store().snapshot()?;
+        let (snapshot, reading) = database.newest()?;
         Ok(Planning {
-            session: database.session_of(&snapshot, rights, &extra),
+            session: database.session_of((&snapshot, reading.as_ref()), rights, &extra),
             database: database.clone(),
             rights: rights.clone(),
             snapshot,
+            reading,
             extra,
             externals: database.externals(rights),
         })
@@ -369,7 +429,8 @@ impl Planning {
         let seen = look(Scope { snapshot, rights, externals })?;
         if self.externals.len() > before {
             let extra = [&self.extra[..], &self.externals.tables()].concat();
-            self.database.show_tables(&mut self.session, &self.snapshot, &self.rights, &extra);
+            let of = (&self.snapshot, self.reading.as_ref());
+            self.database.show_tables(&mut self.session, of, &self.rights, &extra);
         }
         Ok(seen)
     }
@@ -378,7 +439,8 @@ impl Planning {
     fn add_table(&mut self, name: &str, table: Arc<dyn TableProvider>) {
         self.extra.push((name.to_owned(), table));
         let extra = [&self.extra[..], &self.externals.tables()].concat();
-        self.database.show_tables(&mut self.session, &self.snapshot, &self.rights, &extra);
+        let of = (&self.snapshot, self.reading.as_ref());
+        self.database.show_tables(&mut self.session, of, &self.rights, &extra);
     }
 
     fn limits(&self) -> StatementLimits {

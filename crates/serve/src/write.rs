@@ -104,12 +104,14 @@ pub(crate) fn delete_rows(
     basis: Basis<'_>,
     deletions: &Deletions,
 ) -> Result<Option<u64>> {
-    blocking(|| match database.store().delete_rows(basis, deletions)? {
-        Changed::Moved(()) => Ok(None),
-        Changed::Nothing => Ok(Some(0)),
-        Changed::Published(_) => {
-            merge_within(database, &basis.table().name);
-            Ok(Some(deletions.rows()))
+    blocking(|| {
+        match database.own_store("a statement that deletes rows")?.delete_rows(basis, deletions)? {
+            Changed::Moved(()) => Ok(None),
+            Changed::Nothing => Ok(Some(0)),
+            Changed::Published(_) => {
+                merge_within(database, &basis.table().name);
+                Ok(Some(deletions.rows()))
+            }
         }
     })
 }
@@ -166,7 +168,7 @@ impl RowWriter {
         let RowTarget { load: target, on_conflict } = target;
         let memory = database.options().memory;
         let (table, schema) = (target.name.clone(), target.schema.clone());
-        let mut load = database.store().begin_load(target)?;
+        let mut load = database.own_store("a statement that adds rows")?.begin_load(target)?;
         load.set_on_conflict(on_conflict)?;
         let threads = database.options().threads;
         let rows = SegmentRows::new(load, schema, threads, memory / WRITER_SHARE);

@@ -10,6 +10,7 @@
 //!   STORE/tmp/<load id>/lock             flock'ed while that load lives
 //!   STORE/damaged/                       what a repair set aside
 //!   STORE/loads/<load id>/               the journal of a load that arrives from elsewhere
+//!   STORE/cluster                        the cluster that the store is in, if it is in one
 //! ```
 //!
 //! Names that are not of these forms are never touched. Every call that changes the directory

@@ -439,10 +439,16 @@ fn clear(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn write_whole(dir: &Path, name: &str, mut bytes: Vec<u8>) -> Result<()> {
+/// Bytes with their checksum behind them, as [`read_whole`] wants them.
+pub(crate) fn sealed_bytes(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = checksum(&bytes);
     bytes.reserve_exact(SUM_BYTES);
     bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+fn write_whole(dir: &Path, name: &str, bytes: Vec<u8>) -> Result<()> {
+    let bytes = sealed_bytes(bytes);
     let tmp = dir.join(format!("{name}.tmp"));
     write_new("store::publish::write_manifest", &tmp, &bytes)?;
     rename("store::publish::rename", &tmp, &dir.join(name))?;

@@ -28,6 +28,7 @@ mod keyed;
 mod load_record;
 mod lock;
 mod manifest;
+mod membership;
 mod merge_small;
 mod older_loads;
 mod on_conflict;

@@ -158,10 +158,8 @@ impl Store {
     ) -> Result<SharesAre> {
         let _lock = self.lock_shares()?;
         let complete = find_complete(self.layout(), of.load)?;
-        if let Some(known) = self.snapshot()?.published(table, of.load)? {
-            // Left by a crash between the publish and the removal.
-            complete.iter().try_for_each(|share| remove_journal(self.layout(), &share.dir))?;
-            return Ok(SharesAre::Known(known));
+        if let Some(known) = self.known_share(of, table, &complete)? {
+            return Ok(known);
         }
         let numbers: BTreeSet<u32> = complete.iter().map(|c| c.share.of.number).collect();
         if !numbers.iter().copied().eq(1..=of.count) {
@@ -174,6 +172,44 @@ impl Store {
             return Ok(SharesAre::Misread(number));
         }
         publish(self, &complete, sort_with, check).map(SharesAre::Published)
+    }
+
+    /// Publishes one share of a load by itself: the others are in the stores of other nodes of a cluster, and it was decided
+    /// elsewhere that all are to be seen.
+    ///
+    /// # Errors
+    /// `Invalid` when it does not fit the table; `Unavailable` when the disk fails.
+    pub fn publish_own_share(
+        &self,
+        of: ShareOf,
+        table: &str,
+        sort_with: SortWith,
+    ) -> Result<SharesAre> {
+        let _lock = self.lock_shares()?;
+        let mut complete = find_complete(self.layout(), of.load)?;
+        complete.retain(|complete| complete.share.of.number == of.number);
+        if let Some(known) = self.known_share(of, table, &complete)? {
+            return Ok(known);
+        }
+        if complete.is_empty() {
+            return Ok(SharesAre::Incomplete(Vec::new()));
+        }
+        publish(self, &complete, sort_with, |_| Ok(())).map(SharesAre::Published)
+    }
+
+    /// What is known of the load if its table has it already.
+    fn known_share(
+        &self,
+        of: ShareOf,
+        table: &str,
+        complete: &[Complete],
+    ) -> Result<Option<SharesAre>> {
+        let known = self.snapshot()?.published(table, of.load)?;
+        if known.is_some() {
+            // Left by a crash between the publish and the removal.
+            complete.iter().try_for_each(|share| remove_journal(self.layout(), &share.dir))?;
+        }
+        Ok(known.map(SharesAre::Known))
     }
 }
 

@@ -4,7 +4,7 @@ use coload_ddl::{Schema, create_table_sql, parse_create_table};
 use coload_source::Dialect;
 use coload_store::{DeleteWhere, LoadId, LoadMode, OnConflict};
 use coload_transform::DictionaryPolicy;
-use coload_types::bytes::{ByteReader, Checksum, checksum, put_bytes, put_varint};
+use coload_types::bytes::{ByteReader, Checksum, put_bytes, put_varint};
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::{Error, Result};
 
@@ -12,7 +12,7 @@ use crate::conflicts::{DeleteText, parse_delete_where, put_delete_text, read_del
 use crate::dialect::{put_dialect, read_dialect};
 use crate::prints::{NamesAre, PRINT_BYTES_MIN, Prints};
 use crate::rows::RowSource;
-use crate::share::Share;
+use crate::share::{Share, journal_of_share};
 use crate::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, RejectLimit};
 use crate::{FRAGMENTS_MAX, read_text};
 
@@ -191,10 +191,7 @@ impl LoadDescription {
     /// The id of this load, the `nth` of its kind; of a share that of its journal, whatever it reads.
     pub fn id(&self, nth: u64) -> LoadId {
         if let Some(Share { of, .. }) = &self.share {
-            let mut bytes = of.load.as_u128().to_le_bytes().to_vec();
-            bytes.extend(of.number.to_le_bytes());
-            let (low, high) = (checksum(&bytes), checksum(&[&bytes[..], b"share"].concat()));
-            return LoadId::from_u128(u128::from(high) << 64 | u128::from(low));
+            return journal_of_share(*of);
         }
         let (mut sum, mut bytes) = (Checksum::default(), Vec::new());
         self.put_identity(&mut bytes, NamesAre::Whole, |bytes| {

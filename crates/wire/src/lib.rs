@@ -30,11 +30,25 @@
 //!                                 <-      REJECTS_PIECE some bytes of the file of rejects
 //! ```
 //!
+//! A server that is a node of a cluster answers the first HELLO with its map; then the client begins a share of the load at each leaf:
+//!
+//! ```text
+//!   HELLO description             ->
+//!                                 <-      MAP
+//!   at each leaf: HELLO share .. FINISH, as above
+//!                                 <-      DONE the share is prepared
+//!   COMMIT load, at one node      ->
+//!                                 <-      COMMITTED version
+//!   LOOK at each leaf             ->
+//!                                 <-      LOOKED the leaf has published its share
+//! ```
+//!
 //! Numbers are varints unless said otherwise. Decoding takes hostile bytes: counts are checked against the
 //! bytes that are there, and every list has a limit.
 
 mod account;
 mod block;
+mod commit;
 mod conflicts;
 mod derivation;
 mod description;
@@ -54,6 +68,7 @@ mod text_fragment;
 
 pub use account::{InputShare, PartitionAccount, RowsAre, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
+pub use commit::{Commit, Committed};
 pub use conflicts::{DeleteText, parse_delete_where};
 pub use derivation::{ColumnFrom, Derivation, load_time};
 pub use description::{
@@ -70,7 +85,8 @@ pub use rejects::Rejects;
 pub use rows::{RowSource, RowSql};
 pub use settle::{Conflicts, RowIs};
 pub use share::{
-    InputPart, PartIs, PlanPrint, SHARES_MAX, Share, ShareCounts, SharesDone, show_numbers,
+    InputPart, PartIs, PlanPrint, SHARES_MAX, Share, ShareCounts, SharesDone, journal_of_share,
+    share_of_leaf, show_numbers,
 };
 pub use text_fragment::{Parsed, TEXT_HEAD_BYTES, TextFragment, TextIs, put_text_head};
 
@@ -130,6 +146,19 @@ pub const PARSED: u8 = 40;
 pub const CONFLICTS: u8 = 42;
 /// Server: some bytes of the file of rejects; none at its end.
 pub const REJECTS_PIECE: u8 = 41;
+
+/// Client, of a load into a cluster: all leaves have prepared it, commit it.
+pub const COMMIT: u8 = 48;
+/// Client: look at the map of the cluster, and do what it says.
+pub const LOOK: u8 = 49;
+/// Client: the map of the cluster?
+pub const ASK_MAP: u8 = 50;
+/// Server: answer to `COMMIT`.
+pub const COMMITTED: u8 = 56;
+/// Server: answer to `LOOK`: the version of the map that is done.
+pub const LOOKED: u8 = 57;
+/// Server: the map of the cluster; also the answer to a `HELLO` of a load that is for a cluster.
+pub const MAP: u8 = 58;
 
 /// Smallest chunk; chunks this small serve tests only.
 pub const CHUNK_BYTES_MIN: usize = 16;

@@ -43,6 +43,9 @@ pub struct PlanPrint {
     pub splits: u64,
 }
 
+/// In the place of [`PlanPrint::splits`] of a load into a cluster: leaves have shares of its rows, not of its inputs.
+const SPLITS_OF_CLUSTER: u64 = 0xc105_7e2e_5ba2_ed01;
+
 /// What a share reads of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputPart {
@@ -150,7 +153,33 @@ fn read_part(reader: &mut ByteReader<'_>) -> Result<InputPart> {
     Ok(InputPart { input, is })
 }
 
+/// The share of a load that a leaf of a cluster has, by its place among the leaves of the table.
+///
+/// The last share is never there: it is the commit, which the map of the cluster has. So no store publishes its own by
+/// itself.
+pub fn share_of_leaf(load: LoadId, place: usize, leaves: usize) -> ShareOf {
+    ShareOf { load, number: place as u32 + 1, count: leaves as u32 + 1 }
+}
+
+/// The id of the journal of a share.
+pub fn journal_of_share(of: ShareOf) -> LoadId {
+    let mut bytes = of.load.as_u128().to_le_bytes().to_vec();
+    bytes.extend(of.number.to_le_bytes());
+    let (low, high) = (checksum(&bytes), checksum(&[&bytes[..], b"share"].concat()));
+    LoadId::from_u128(u128::from(high) << 64 | u128::from(low))
+}
+
 impl PlanPrint {
+    /// That of a load into the table of a cluster with this id.
+    pub fn of_cluster(table: u64) -> Self {
+        PlanPrint { versions: table, splits: SPLITS_OF_CLUSTER, ..PlanPrint::default() }
+    }
+
+    /// The id of the table of a cluster that the load goes into, if it goes into one.
+    pub fn cluster_table(&self) -> Option<u64> {
+        (self.splits == SPLITS_OF_CLUSTER).then_some(self.versions)
+    }
+
     /// In what this plan differs from that of another share, `theirs`.
     pub(crate) fn differences(&self, theirs: &PlanPrint) -> Vec<String> {
         let mut found = Vec::new();

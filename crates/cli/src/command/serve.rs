@@ -5,16 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coload::{Coload, Error};
+use coload_cluster::{Maps, open_place};
+use coload_receive::Member;
 use coload_serve::{
-    Allowed, Database, DatabaseOptions, ExternalPlace, ExternalPlaces, Keep, LoadPriority,
-    ReceiveOptions, ServeLimits, ServeOptions, Server, TlsFiles, Users,
+    Address, Allowed, Cluster, Credentials, Database, DatabaseOptions, ExternalPlace,
+    ExternalPlaces, Keep, LoadPriority, ReceiveOptions, ServeLimits, ServeOptions, Server,
+    TlsFiles, Users,
 };
+use coload_store::Store;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::{HashPasswordArgs, LimitArgs, LogForm, LogLevel, PriorityName, ServeArgs};
 use crate::in_place::InPlace;
 use crate::interrupt::on_signals;
 use crate::output::{Done, Failure, print, say};
+use crate::remote_args::Identity;
 
 /// Environment variable with the lines of a file of users.
 const USERS_VARIABLE: &str = "COLOAD_USERS";
@@ -44,15 +49,21 @@ pub fn run(args: &ServeArgs) -> Done {
         inputs: Arc::new(InPlace { places: args.places.options() }),
         allowed: Allowed::Within(places.map_err(in_flag)?),
     });
+    let tls = args.tls_certificate.clone().zip(args.tls_key.clone());
+    let scheme = if tls.is_some() { "coloads" } else { "coload" };
+    let mut loads = loads(args);
+    if let Some(place) = &args.cluster {
+        let cluster = join(args, place, scheme, (store.store(), &loads))?;
+        loads.cluster = Some(Arc::clone(cluster.member()));
+        options.cluster = Some(cluster);
+    }
     let database = Database::open(store.store().clone(), options)?;
     let open_to_all = users.is_open();
-    let tls = args.tls_certificate.clone().zip(args.tls_key.clone());
     let tls = tls.map(|(certificate, key)| TlsFiles {
         certificate,
         key,
         client_ca: args.tls_client_ca.clone(),
     });
-    let scheme = if tls.is_some() { "coloads" } else { "coload" };
     let server = Server::bind(
         database,
         ServeOptions {
@@ -62,7 +73,7 @@ pub fn run(args: &ServeArgs) -> Done {
             postgres: args.postgres,
             metrics: args.metrics,
             limits: limits(&args.limits),
-            loads: loads(args),
+            loads,
             grace: Duration::from_secs(args.grace),
             ..ServeOptions::new(args.listen)
         },
@@ -85,6 +96,39 @@ pub fn run(args: &ServeArgs) -> Done {
     }
     server.run(told_to_stop()?)?;
     Ok(())
+}
+
+/// Joins a cluster.
+fn join(
+    args: &ServeArgs,
+    place: &str,
+    scheme: &str,
+    (store, loads): (&Store, &ReceiveOptions),
+) -> Done<Cluster> {
+    let wrong = |text: String| Failure::Usage(Error::Invalid(text));
+    if args.discard {
+        return Err(wrong(
+            "--discard keeps no rows, and a node of a cluster has to keep its own".into(),
+        ));
+    }
+    let address = match &args.advertise {
+        Some(address) => format!("{scheme}://{address}"),
+        None if args.listen.port() == 0 || args.listen.ip().is_unspecified() => {
+            return Err(wrong(format!(
+                "--listen {}: other nodes cannot reach that; give --advertise HOST:PORT",
+                args.listen
+            )));
+        }
+        None => format!("{scheme}://{}", args.listen),
+    };
+    let parsed: Address = address.parse().map_err(Failure::Usage)?;
+    if parsed.user.is_some() || parsed.table.is_some() {
+        return Err(wrong(format!("--advertise {address}: a host and a port")));
+    }
+    let Identity { password, token, ca, certificate } = Identity::of_environment();
+    let maps = Maps::new(open_place(place).map_err(Failure::Usage)?);
+    let member = Member::join(store.clone(), maps, &parsed.to_string(), loads.sort_with())?;
+    Ok(Cluster::new(member, Credentials { password, token, ca, certificate }))
 }
 
 fn limits(args: &LimitArgs) -> ServeLimits {

@@ -175,7 +175,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             None => self.divide(placements, plan, fragment),
             Some(takes) => {
                 let numbers = RowNumbers { kept, left_out };
-                rows_of(takes, &fragment, &parser, plan)
+                rows_of(takes, (chunk, &fragment), &parser, plan)
                     .map(|rows| ahead_rows(FragmentRows { chunk, rows, numbers }))
             }
         })?;
@@ -333,7 +333,7 @@ fn refused_of<P: Parser>(
 /// The rows of a fragment, as a target has them that takes rows.
 fn rows_of<P: Parser>(
     takes: &dyn TakesRows,
-    fragment: &Fragment,
+    (chunk, fragment): (usize, &Fragment),
     parser: &P,
     plan: &PartitionPlan,
 ) -> Result<Box<dyn MadeRows>> {
@@ -346,7 +346,7 @@ fn rows_of<P: Parser>(
     if columns.len() != all.len() {
         return Err(Error::Corrupt("codes of a column without dictionary".into()));
     }
-    let made = takes.make_rows(&columns, rows)?;
+    let made = takes.make_rows_of(chunk, &columns, rows)?;
     match made.count() == rows {
         true => Ok(made),
         false => Err(Error::Corrupt(format!("{} rows were made of {rows}", made.count()))),

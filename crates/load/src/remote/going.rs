@@ -10,6 +10,7 @@
 //! If a column became text, the text of it is sent for the partitions before, when all others are durable: that column alone
 //! is read again. What must be decompressed is read from the start in any attempt, so such a load starts again.
 
+use coload_cluster::Map;
 use coload_ddl::Schema;
 use coload_link::{Client, Message};
 use coload_store::{LoadId, converts, text_columns};
@@ -50,6 +51,8 @@ pub struct Going<'a> {
     pub pass: usize,
     /// Columns that became wider.
     pub widened: Vec<Widened>,
+    /// The map of the cluster, if the server is a node of one.
+    pub cluster: Option<Box<Map>>,
     /// Types that the server may have made durable.
     next: Option<(LoadRequest, Vec<Widened>)>,
     /// Set when an earlier process made the types wider: its fields are not known here.
@@ -79,6 +82,7 @@ impl<'a> Going<'a> {
             begun_as: None,
             pass,
             widened: Vec::new(),
+            cluster: None,
             next: None,
             adopted: false,
         })

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use coload_cluster::Map;
 use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
@@ -12,8 +13,8 @@ use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, Again, CONFLICTS, Conflicts, DESCRIBE, DONE, Done, FINISH, Finish, HELLO, JOIN, Join,
-    LIST, LOADS, PARSED, PARTITIONS_MAX, Parsed, PartitionAccount, REREAD_FROM, SEALED, SETTLE,
-    TABLE, WELCOME, Welcome, read_statuses,
+    LIST, LOADS, MAP, PARSED, PARTITIONS_MAX, Parsed, PartitionAccount, REREAD_FROM, SEALED,
+    SETTLE, TABLE, WELCOME, Welcome, read_statuses,
 };
 
 use super::choose::{Chooser, Sorts};
@@ -55,7 +56,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, link: LinkStats) -> LinkStats {
+    /// Adds what went over a link.
+    pub fn add(&mut self, link: LinkStats) -> LinkStats {
         self.link.frames += link.frames;
         self.link.frames_compressed += link.frames_compressed;
         self.link.message_bytes += link.message_bytes;
@@ -65,9 +67,15 @@ impl Totals {
         self.link.bytes_per_second = link.bytes_per_second.or(self.link.bytes_per_second);
         self.link
     }
+
+    /// What went over all links.
+    pub fn link(&self) -> LinkStats {
+        self.link
+    }
 }
 
-/// Tries the load once, from where the server's journal ends; `None` when the next attempt goes on with wider types.
+/// Tries the load once, from where the server's journal ends; `None` when the next attempt goes on with wider types, or the
+/// server is a node of a cluster, whose map is known then.
 ///
 /// # Errors
 /// `Unavailable` when trying again may help; else what is wrong.
@@ -92,7 +100,7 @@ pub fn attempt(
 /// Share of the memory that waits to be sent.
 const OUTBOX_SHARE: usize = 8;
 
-fn client_options(remote: &RemoteOptions, memory: usize) -> ClientOptions {
+pub(super) fn client_options(remote: &RemoteOptions, memory: usize) -> ClientOptions {
     ClientOptions {
         address: remote.address.clone(),
         outbox_bytes: remote.outbox_bytes.min(memory.max(MEMORY_MIN) / OUTBOX_SHARE),
@@ -112,7 +120,11 @@ fn run(
     let mut hello = vec![WIRE_VERSION];
     going.description.put(&mut hello);
     client.open(Message::new(HELLO, hello))?;
-    let answer = wait_for(client, &[WELCOME, DONE], ANSWER_TIMEOUT, &going.hooks.cancel)?;
+    let answer = wait_for(client, &[WELCOME, DONE, MAP], ANSWER_TIMEOUT, &going.hooks.cancel)?;
+    if answer.kind == MAP {
+        going.cluster = Some(Box::new(Map::decode(&answer.bytes)?));
+        return Ok(None);
+    }
     if answer.kind == DONE {
         return Ok(Some(report(&going.request, &Done::decode(&answer.bytes)?)));
     }
@@ -321,7 +333,7 @@ fn send(
 }
 
 /// Takes what the server says until the load has ended.
-fn listen(
+pub(super) fn listen(
     client: &Client,
     sender: &Sender<'_>,
     ended: &AtomicBool,
@@ -341,7 +353,7 @@ fn listen(
     Ok(())
 }
 
-fn wait_durable(sender: &Sender<'_>, partitions: usize, cancel: &AtomicBool) {
+pub(super) fn wait_durable(sender: &Sender<'_>, partitions: usize, cancel: &AtomicBool) {
     let until = Instant::now() + WORK_TIMEOUT;
     while !sender.has_all(partitions) && !cancel.load(Ordering::Relaxed) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
@@ -405,7 +417,7 @@ pub(super) fn report(request: &LoadRequest, done: &Done) -> LoadReport {
 }
 
 /// Asks a server one question over a connection of its own; the answer must be of this kind.
-fn ask(remote: &RemoteOptions, question: Message, answer: u8) -> Result<Message> {
+pub(super) fn ask(remote: &RemoteOptions, question: Message, answer: u8) -> Result<Message> {
     let options =
         ClientOptions { compression: WireCompression::None, ..client_options(remote, usize::MAX) };
     let mut client = Client::new(options)?;

@@ -116,6 +116,19 @@ pub trait TakesRows: Sync {
     /// What ends the load.
     fn make_rows(&self, columns: &[CheckedColumn<'_>], rows: usize) -> Result<Box<dyn MadeRows>>;
 
+    /// The same, for a target whose rows depend on where they stand: `chunk` has the same number in all passes.
+    ///
+    /// # Errors
+    /// What ends the load.
+    fn make_rows_of(
+        &self,
+        _chunk: usize,
+        columns: &[CheckedColumn<'_>],
+        rows: usize,
+    ) -> Result<Box<dyn MadeRows>> {
+        self.make_rows(columns, rows)
+    }
+
     /// Rows of a chunk to leave out, which the target refused in an earlier pass.
     fn left_out(&self, chunk: usize) -> Vec<LeftOut>;
 

@@ -179,6 +179,11 @@ impl Inner {
         // Nobody publishes shares meanwhile, and none that is complete is added.
         let lock = self.store.lock_shares()?;
         let shares = self.shares_of(id)?;
+        if let Some(member) = self.member() {
+            // Other leaves have theirs, and somebody may commit it now: the map decides.
+            drop(lock);
+            return member.abort(id);
+        }
         if shares.is_empty() {
             drop(lock);
             return self.abort_one(id);
@@ -239,6 +244,13 @@ impl Inner {
                 let key = key_of(&d, &journal).unwrap_or(entry.id);
                 snapshot.published(&d.table, key).is_ok_and(|load| load.is_some())
             });
+            if let (Some(member), false) = (self.member(), is_published) {
+                drop(journal);
+                let share = LoadDescription::decode(&entry.description).ok().and_then(|d| d.share);
+                // Committed at this moment, it stays.
+                let _ = share.filter(|_| old).map(|share| member.abort(share.of.load));
+                continue;
+            }
             if old || is_published {
                 journal.remove()?;
             }

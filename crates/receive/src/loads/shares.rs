@@ -10,7 +10,8 @@ use coload_store::{
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{
-    DONE, Done, Finish, LoadDescription, Share, ShareCounts, SharesDone, show_numbers,
+    DONE, Done, Finish, LoadDescription, Share, ShareCounts, SharesDone, journal_of_share,
+    show_numbers,
 };
 
 use super::Inner;
@@ -106,6 +107,7 @@ impl Inner {
             return Err(over());
         }
         drop(journal);
+        self.prepare(share, finish.rows)?;
         let are = self.publish_shares(&load.description, share)?;
         let shares = SharesDone::new(share.of, &are);
         let mut done = Done {
@@ -125,6 +127,9 @@ impl Inner {
     /// What the client of a share is told that was complete before it came.
     pub(super) fn complete_before(&self, description: &LoadDescription) -> Result<Message> {
         let share = description.share.as_ref().ok_or_else(corrupt)?;
+        if let Some(complete) = self.store.complete_share(journal_of_share(share.of))? {
+            self.prepare(share, complete.rows)?;
+        }
         let are = self.publish_shares(description, share)?;
         let shares = SharesDone::new(share.of, &are);
         let mut done =

@@ -7,12 +7,13 @@ use arrow_flight::error::FlightError;
 use arrow_flight::sql::server::{DoPutError, FlightSqlService, PeekableFlightDataStream};
 use arrow_flight::sql::{
     ActionCancelQueryRequest, ActionCancelQueryResult, ActionClosePreparedStatementRequest,
-    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, CommandGetCatalogs,
-    CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys, CommandGetImportedKeys,
-    CommandGetPrimaryKeys, CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables,
-    CommandGetXdbcTypeInfo, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
-    CommandStatementIngest, CommandStatementQuery, CommandStatementUpdate,
-    DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any,
+    CommandGetCatalogs, CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys,
+    CommandGetImportedKeys, CommandGetPrimaryKeys, CommandGetSqlInfo, CommandGetTableTypes,
+    CommandGetTables, CommandGetXdbcTypeInfo, CommandPreparedStatementQuery,
+    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementQuery,
+    CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo,
+    TicketStatementQuery,
 };
 use arrow_flight::{
     Action, ActionType, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
@@ -38,6 +39,7 @@ use super::service::{Rows, Served, Service};
 use super::status::{cancelled, status};
 use super::tickets::{self};
 use super::wire_types::{parameter_schema, wire_schema};
+use crate::cluster::QUESTION_TYPE;
 use crate::rights::Role;
 use crate::statement::Parameters;
 use crate::statement::bind::insert_rows;
@@ -130,6 +132,18 @@ impl FlightSqlService for Service {
                 let none = RecordBatch::new_empty(Arc::new(ArrowSchema::empty()));
                 self.catalog_rows(Ok(none))
             }
+        }
+    }
+
+    async fn do_get_fallback(
+        &self,
+        request: Request<Ticket>,
+        message: Any,
+    ) -> Served<Response<Rows>> {
+        let rights = self.caller(&request)?;
+        match message.type_url.as_str() {
+            QUESTION_TYPE => self.rows_for_node(&rights, &message.value).await,
+            other => Err(Status::invalid_argument(format!("a ticket of type {other}"))),
         }
     }
 

@@ -26,6 +26,7 @@ use super::status::{cancelled, shown, status};
 use super::tickets::{self, Plans};
 use super::turns::{Turn, TurnLimits, Turns};
 use super::users::Users;
+use crate::cluster::rows_of_question;
 use crate::database::Database;
 use crate::rights::Rights;
 use crate::statement::bind::insert_rows;
@@ -53,6 +54,9 @@ pub(super) struct Shared {
     pub(super) limits: ServeLimits,
     /// Turns to run; planning has its own.
     statements: Turns,
+    /// Turns of questions of other nodes: a statement that waits for them has one of its own at its node, and none of them waits
+    /// for another.
+    questions: Turns,
     pub(super) running: Arc<RunningStatements>,
     pub(super) loads: Loads,
     held: Held,
@@ -79,6 +83,7 @@ impl Service {
             prepared: PreparedStatements::new(held.clone(), limits.prepared_per_user),
             held,
             statements: Turns::new(statements),
+            questions: Turns::new(TurnLimits { per_user: limits.statements, ..statements }),
             running: Arc::default(),
             loads,
             limits,
@@ -207,6 +212,27 @@ impl Service {
         let running = Running { planned, text, user, turn, place };
         let Shared { database, metrics, limits, .. } = &*self.shared;
         answer::run(database, metrics, limits, running).map(Response::new).map_err(status)
+    }
+
+    /// Rows of the node's own store that another node of the cluster asks for, with the rights of its user.
+    pub(super) async fn rows_for_node(
+        &self,
+        rights: &Rights,
+        question: &[u8],
+    ) -> Served<Response<Rows>> {
+        let Shared { database, metrics, limits, questions, .. } = &*self.shared;
+        let (own, caller, question) = (database.clone(), rights.clone(), question.to_vec());
+        // To come to a version of the map may take time, and reads files.
+        let plan = move || rows_of_question(&own, &caller, &question);
+        let planned = tokio::task::spawn_blocking(plan).await.map_err(broken)?.map_err(status)?;
+        let turn = questions.take(rights.user()).await.map_err(status)?;
+        let key = Bytes::from(coload_store::LoadId::random().map_err(status)?.to_string());
+        let place = self.shared.running.add(key, rights.user());
+        let (text, user) = ("rows for another node".to_owned(), rights.user().to_owned());
+        let running = Running { planned, text, user, turn, place };
+        // What bounds answers is for those who asked the other node.
+        let limits = ServeLimits { answer_rows: None, answer_bytes: None, ..*limits };
+        answer::run(database, metrics, &limits, running).map(Response::new).map_err(status)
     }
 
     /// Runs a statement to its end and tells how many rows it wrote, or -1 when it read.

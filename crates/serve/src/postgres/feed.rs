@@ -36,7 +36,8 @@ pub(super) async fn copy_in(
     text: &str,
 ) -> Result<i64, Ended> {
     let database = session.service.database().clone();
-    let snapshot = database.store().snapshot().map_err(Fault::from)?;
+    let store = database.own_store("COPY FROM").map_err(Fault::from)?;
+    let snapshot = store.snapshot().map_err(Fault::from)?;
     let rights = session.rights.clone();
     let table = find_table(&snapshot, &copy.table).map(|index| &snapshot.tables()[index]);
     let table = table

@@ -12,19 +12,28 @@ use datafusion::sql::sqlparser::ast::{
 use super::columns::{schema_of, table_name};
 use super::index;
 use super::limits::StatementLimits;
+use super::shard;
 use super::tree::check_depth;
 use super::{done, unsupported};
 use crate::Answer;
+use crate::database::Database;
 use crate::names::missing_table;
 use crate::rights::{Rights, Role};
 
 /// Runs one of them.
-pub(crate) fn run(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer> {
+pub(crate) fn run(database: &Database, rights: &Rights, statement: &Statement) -> Result<Answer> {
     match statement {
-        Statement::CreateTable(table) => create_table(store, rights, table),
-        Statement::CreateIndex(new) => index::create(store, rights, new),
-        Statement::Drop { .. } => drop(store, rights, statement),
-        Statement::Truncate(truncate) => truncate_tables(store, rights, truncate),
+        Statement::CreateTable(table) if database.options().cluster.is_some() => {
+            shard::create(database, rights, table, None)
+        }
+        Statement::CreateTable(table) => create_table(database.store(), rights, table),
+        Statement::CreateIndex(new) => {
+            index::create(database.own_store("CREATE INDEX")?, rights, new)
+        }
+        Statement::Drop { .. } => drop(database, rights, statement),
+        Statement::Truncate(truncate) => {
+            truncate_tables(database.own_store("TRUNCATE")?, rights, truncate)
+        }
         _ => Err(Error::Invalid("not a change of the catalog".into())),
     }
 }
@@ -210,7 +219,7 @@ fn create_table(store: &Store, rights: &Rights, table: &CreateTable) -> Result<A
     Ok(done())
 }
 
-fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer> {
+fn drop(database: &Database, rights: &Rights, statement: &Statement) -> Result<Answer> {
     let Statement::Drop {
         object_type,
         if_exists,
@@ -235,6 +244,14 @@ fn drop(store: &Store, rights: &Rights, statement: &Statement) -> Result<Answer>
         ));
     }
     let on_missing = if *if_exists { OnMissing::Ignore } else { OnMissing::Fail };
+    let cluster = database.options().cluster.as_ref();
+    if let Some(cluster) = cluster.filter(|_| *object_type == ObjectType::Table) {
+        let names: Vec<String> = names.iter().map(table_name).collect::<Result<_>>()?;
+        names.iter().try_for_each(|name| rights.require(Role::Admin, name))?;
+        names.iter().try_for_each(|name| cluster.member().drop_table(name, on_missing))?;
+        return Ok(done());
+    }
+    let store = database.own_store("DROP VIEW and DROP INDEX")?;
     if *object_type == ObjectType::Index {
         index::drop(store, rights, names, on_missing)?;
         return Ok(done());

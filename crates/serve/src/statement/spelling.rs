@@ -17,6 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use super::tree::Names;
+use crate::cluster::ClusterTable;
 use crate::external::ExternalTable;
 use crate::names::fold;
 use crate::table::StoreTable;
@@ -123,6 +124,7 @@ fn spelling(plan: &LogicalPlan, index: usize, names: &Names) -> Option<String> {
 /// The columns of a table, as they are written there.
 fn columns_of(table: &dyn TableProvider) -> Option<&Schema> {
     let stored = table.downcast_ref::<StoreTable>().map(StoreTable::columns);
+    let stored = stored.or_else(|| table.downcast_ref::<ClusterTable>().map(ClusterTable::columns));
     stored.or_else(|| table.downcast_ref::<ExternalTable>().map(ExternalTable::columns))
 }
 

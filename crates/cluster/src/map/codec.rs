@@ -1,0 +1,230 @@
+//! A map as bytes, and back.
+//!
+//! ```text
+//!   "coload map 1\n"  version  cluster 16  horizon  next table
+//!   nodes: id 16, address, joined
+//!   tables: id, CREATE TABLE, 0 or columns + 1 and their numbers, leaves: id 16, shards: leaf
+//!   events: version, 0 load 16 table | 1 load 16
+//!   checksum 8
+//! ```
+//!
+//! Numbers are varints unless said otherwise. Whatever the bytes are, reading them does not panic.
+
+use coload_ddl::{create_table_sql, parse_create_table};
+use coload_store::LoadId;
+use coload_types::bytes::{ByteReader, checksum, put_bytes, put_varint};
+use coload_types::{Error, Result};
+
+use super::{Event, Map, NODES_MAX, Node, NodeId, SHARDS_MAX, ShardBy, Table, What};
+
+/// What a map begins with; another number is another form.
+const MAGIC: &[u8] = b"coload map 1\n";
+const SUM_BYTES: usize = 8;
+const ID_BYTES: usize = 16;
+
+impl Map {
+    /// The map as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        put_varint(&mut out, self.version);
+        out.extend(self.cluster.to_le_bytes());
+        put_varint(&mut out, self.horizon);
+        put_varint(&mut out, self.next_table);
+        put_varint(&mut out, self.nodes.len() as u64);
+        for Node { id, address, joined } in &self.nodes {
+            out.extend(id.as_u128().to_le_bytes());
+            put_bytes(&mut out, address.as_bytes());
+            put_varint(&mut out, *joined);
+        }
+        put_varint(&mut out, self.tables.len() as u64);
+        self.tables.iter().for_each(|table| put_table(&mut out, table));
+        put_varint(&mut out, self.events.len() as u64);
+        for Event { version, what } in &self.events {
+            put_varint(&mut out, *version);
+            let (kind, load) = match what {
+                What::Loaded { load, .. } => (0, load),
+                What::Aborted { load } => (1, load),
+            };
+            out.push(kind);
+            out.extend(load.as_u128().to_le_bytes());
+            if let What::Loaded { table, .. } = what {
+                put_varint(&mut out, *table);
+            }
+        }
+        let sum = checksum(&out);
+        out.extend(sum.to_le_bytes());
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none, `Refused` when it is of another version of the program.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let Some(length) = bytes.len().checked_sub(SUM_BYTES) else {
+            return Err(damaged("it is too short"));
+        };
+        let (body, sum) = bytes.split_at(length);
+        if !body.starts_with(MAGIC) {
+            return Err(Error::Refused(
+                "the map of the cluster has a form that this version of coload does not know (update it)".into(),
+            ));
+        }
+        if checksum(body).to_le_bytes() != *sum {
+            return Err(damaged("its checksum is another"));
+        }
+        let mut reader = ByteReader::new(&body[MAGIC.len()..]);
+        let version = reader.varint()?;
+        let cluster = reader.i128()? as u128;
+        let (horizon, next_table) = (reader.varint()?, reader.varint()?);
+        let count = reader.count(ID_BYTES + 2)?;
+        if count > NODES_MAX {
+            return Err(damaged(&format!("{count} nodes")));
+        }
+        let mut nodes = Vec::with_capacity(count);
+        for _ in 0..count {
+            let id = read_node(&mut reader)?;
+            nodes.push(Node { id, address: read_text(&mut reader)?, joined: reader.varint()? });
+        }
+        let count = reader.count(4)?;
+        let tables = (0..count).map(|_| read_table(&mut reader)).collect::<Result<_>>()?;
+        let count = reader.count(ID_BYTES + 2)?;
+        let events = (0..count).map(|_| read_event(&mut reader)).collect::<Result<_>>()?;
+        reader.finish()?;
+        Ok(Map { version, cluster, nodes, tables, events, horizon, next_table })
+    }
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Corrupt(format!("the map of the cluster: {what}"))
+}
+
+fn put_table(out: &mut Vec<u8>, table: &Table) {
+    put_varint(out, table.id);
+    put_bytes(out, create_table_sql(&table.name, &table.schema).as_bytes());
+    match &table.shard_by {
+        ShardBy::InTurn => put_varint(out, 0),
+        ShardBy::Columns(columns) => {
+            put_varint(out, columns.len() as u64 + 1);
+            columns.iter().for_each(|column| put_varint(out, *column as u64));
+        }
+    }
+    put_varint(out, table.leaves.len() as u64);
+    table.leaves.iter().for_each(|leaf| out.extend(leaf.as_u128().to_le_bytes()));
+    put_varint(out, table.shards.len() as u64);
+    table.shards.iter().for_each(|leaf| put_varint(out, u64::from(*leaf)));
+}
+
+fn read_table(reader: &mut ByteReader<'_>) -> Result<Table> {
+    let id = reader.varint()?;
+    let (name, schema) = parse_create_table(&read_text(reader)?)?;
+    let shard_by = match reader.count(1)? {
+        0 => ShardBy::InTurn,
+        count => {
+            let column = |_| Ok(reader.varint_u32()? as usize);
+            ShardBy::Columns((1..count).map(column).collect::<Result<_>>()?)
+        }
+    };
+    if let ShardBy::Columns(columns) = &shard_by
+        && columns.iter().any(|column| *column >= schema.len())
+    {
+        return Err(damaged("a shard column that its table lacks"));
+    }
+    let count = reader.count(ID_BYTES)?;
+    let leaves = (0..count).map(|_| read_node(reader)).collect::<Result<Vec<_>>>()?;
+    let count = reader.count(1)?;
+    if count == 0 || count > SHARDS_MAX as usize || leaves.len() > NODES_MAX {
+        return Err(damaged(&format!("{count} shards on {} leaves", leaves.len())));
+    }
+    let mut shards = Vec::with_capacity(count);
+    for _ in 0..count {
+        let leaf = reader.varint_u32()?;
+        if leaf as usize >= leaves.len() {
+            return Err(damaged(&format!("a shard on leaf {leaf} of {}", leaves.len())));
+        }
+        shards.push(leaf as u16);
+    }
+    Ok(Table { id, name, schema, shard_by, leaves, shards })
+}
+
+fn read_event(reader: &mut ByteReader<'_>) -> Result<Event> {
+    let (version, kind) = (reader.varint()?, reader.u8()?);
+    let load = LoadId::from_u128(reader.i128()? as u128);
+    let what = match kind {
+        0 => What::Loaded { load, table: reader.varint()? },
+        1 => What::Aborted { load },
+        other => return Err(damaged(&format!("an event of kind {other}"))),
+    };
+    Ok(Event { version, what })
+}
+
+fn read_node(reader: &mut ByteReader<'_>) -> Result<NodeId> {
+    Ok(NodeId::from_u128(reader.i128()? as u128))
+}
+
+fn read_text(reader: &mut ByteReader<'_>) -> Result<String> {
+    String::from_utf8(reader.bytes()?.to_vec()).map_err(|_| damaged("a text that is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use coload_ddl::parse_columns;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn map() -> Map {
+        let mut map = Map::new(77);
+        for n in 1..4_u128 {
+            let address = format!("coload://leaf{n}:8470");
+            map.nodes.push(Node { id: NodeId::from_u128(n), address, joined: 1 });
+        }
+        let schema =
+            parse_columns("a BIGINT NOT NULL, \"b c\" VARCHAR(9), PRIMARY KEY (a)").unwrap();
+        map.add_table("t", schema, ShardBy::Columns(vec![0]), 16).unwrap();
+        map.add_table("u", parse_columns("x DOUBLE").unwrap(), ShardBy::InTurn, 3).unwrap();
+        map.version = 9;
+        map.decide(What::Loaded { load: LoadId::from_u128(5), table: 1 });
+        map.decide(What::Aborted { load: LoadId::from_u128(6) });
+        map
+    }
+
+    #[test]
+    fn a_map_comes_back_and_a_cut_one_is_refused() {
+        let (map, bytes) = (map(), map().encode());
+        assert_eq!(Map::decode(&bytes).unwrap(), map);
+        assert_eq!(map.loaded(LoadId::from_u128(5), 1), Some(9));
+        assert_eq!(map.loaded(LoadId::from_u128(5), 2), None);
+        assert_eq!(map.aborted(LoadId::from_u128(6)), Some(9));
+        assert!((0..bytes.len()).all(|cut| Map::decode(&bytes[..cut]).is_err()));
+        let newer = [b"coload map 2\n", &bytes[13..]].concat();
+        assert!(matches!(Map::decode(&newer), Err(Error::Refused(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(at: usize, byte: u8, more in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut bytes = map().encode();
+            bytes.truncate(bytes.len() - SUM_BYTES);
+            let at = MAGIC.len() + at % (bytes.len() - MAGIC.len());
+            bytes[at] = byte;
+            bytes.splice(at.., more.into_iter().take(at % 50));
+            let sum = checksum(&bytes);
+            bytes.extend(sum.to_le_bytes());
+            let _ = Map::decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn rows_of_one_key_are_on_one_leaf() {
+        let mut map = map();
+        let schema = || parse_columns("a BIGINT, b BIGINT, c BIGINT, PRIMARY KEY (a, b)").unwrap();
+        let mut add = |shard_by| map.add_table("v", schema(), shard_by, 4);
+        assert!(add(ShardBy::Columns(vec![2])).is_err());
+        assert!(add(ShardBy::Columns(vec![0, 2])).is_err());
+        assert!(add(ShardBy::InTurn).is_err());
+        assert!(add(ShardBy::Columns(vec![1])).is_ok());
+        assert!(add(ShardBy::Columns(vec![1])).is_err(), "it is there");
+    }
+}

@@ -1,0 +1,214 @@
+#![allow(clippy::unwrap_used)]
+use std::path::Path;
+
+use coload_ddl::parse_columns;
+use proptest::prelude::*;
+
+use super::*;
+use crate::map::{Node, NodeId, ShardBy};
+use crate::{Folder, Prepared};
+
+fn maps(folder: &Path) -> Maps {
+    Maps::new(Arc::new(Folder::open(folder).unwrap()))
+}
+
+fn add_node(maps: &Maps, id: u128) {
+    maps.change(|map| {
+        let (id, joined) = (NodeId::from_u128(id), map.version);
+        map.nodes.push(Node { id, address: format!("coload://n{}", id.as_u128()), joined });
+        Ok(Change::Changed(()))
+    })
+    .unwrap();
+}
+
+fn with_table(folder: &Path, nodes: u128) -> (Maps, u64) {
+    let maps = maps(folder);
+    maps.open_or_create().unwrap();
+    (1..=nodes).for_each(|id| add_node(&maps, id));
+    let schema = parse_columns("a BIGINT").unwrap();
+    let add = |map: &mut Map| {
+        map.add_table("t", schema.clone(), ShardBy::Columns(vec![0]), 8).map(Change::Changed)
+    };
+    let (_, table) = maps.change(add).unwrap();
+    (maps, table)
+}
+
+fn prepare(maps: &Maps, load: LoadId, node: u128, table: u64) {
+    let version = maps.current().unwrap().version;
+    let mark = Prepared { version, table, rows: 10 };
+    maps.put_prepared(load, NodeId::from_u128(node), mark).unwrap();
+}
+
+#[test]
+fn two_that_change_the_map_at_once_both_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("place");
+    let first = maps(&root);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u128 {
+            let root = &root;
+            scope.spawn(move || {
+                // As other processes do, each reads for itself.
+                let maps = maps(root);
+                maps.open_or_create().unwrap();
+                (0..20).for_each(|n| add_node(&maps, thread * 100 + n));
+            });
+        }
+    });
+    let map = first.current().unwrap();
+    assert_eq!((map.version, map.nodes.len()), (81, 80));
+    let mut ids: Vec<NodeId> = map.nodes.iter().map(|node| node.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 80);
+    // Each was told the version that has its change.
+    let mut joined: Vec<u64> = map.nodes.iter().map(|node| node.joined).collect();
+    joined.sort_unstable();
+    assert!(joined.iter().copied().eq(2..=81));
+}
+
+#[test]
+fn a_load_is_committed_when_all_leaves_have_prepared_it_and_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (maps, table) = with_table(folder.path(), 3);
+    let load = LoadId::from_u128(9);
+    for node in 1..=3 {
+        assert!(matches!(maps.commit(load, table), Err(Error::Unavailable(_))), "{node}");
+        prepare(&maps, load, node, table);
+    }
+    let done = maps.commit(load, table).unwrap();
+    assert_eq!((done.rows, done.already), (30, false));
+    let again = maps.commit(load, table).unwrap();
+    assert_eq!((again.version, again.already), (done.version, true));
+    assert!(matches!(maps.abort(load), Err(Error::Refused(_))));
+    assert!(maps.commit(load, table + 1).is_err(), "another table");
+}
+
+#[test]
+fn a_load_that_was_given_up_is_not_committed_by_what_was_prepared_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (maps, table) = with_table(folder.path(), 2);
+    let load = LoadId::from_u128(9);
+    prepare(&maps, load, 1, table);
+    prepare(&maps, load, 2, table);
+    maps.abort(load).unwrap();
+    assert!(maps.commit(load, table).is_err());
+    // Leaf 2 prepares it anew; leaf 1 has not heard of it.
+    prepare(&maps, load, 2, table);
+    assert!(maps.commit(load, table).is_err());
+    prepare(&maps, load, 1, table);
+    assert!(maps.commit(load, table).is_ok());
+}
+
+#[test]
+fn a_commit_and_an_abort_at_once_decide_one_thing() {
+    for round in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, table) = with_table(folder.path(), 2);
+        let load = LoadId::from_u128(round);
+        (1..=2).for_each(|node| prepare(&own, load, node, table));
+        let (committed, aborted) = std::thread::scope(|scope| {
+            let commit = scope.spawn(|| maps(folder.path()).commit(load, table));
+            let abort = scope.spawn(|| maps(folder.path()).abort(load));
+            (commit.join().unwrap(), abort.join().unwrap())
+        });
+        assert_ne!(committed.is_ok(), aborted.is_ok(), "{committed:?} {aborted:?}");
+        let map = own.current().unwrap();
+        assert_eq!(map.loaded(load, table).is_some(), committed.is_ok());
+        assert_eq!(map.aborted(load).is_some(), aborted.is_ok());
+    }
+}
+
+#[test]
+fn events_that_all_nodes_have_done_are_forgotten_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (maps, _) = with_table(folder.path(), 2);
+    let begun = maps.current().unwrap().version;
+    for n in 0..40 {
+        maps.abort(LoadId::from_u128(n)).unwrap();
+    }
+    // One of two has done them.
+    maps.put_applied(NodeId::from_u128(1), begun + 40).unwrap();
+    maps.abort(LoadId::from_u128(40)).unwrap();
+    assert_eq!(maps.current().unwrap().events.len(), 41);
+    maps.put_applied(NodeId::from_u128(2), begun + 30).unwrap();
+    maps.abort(LoadId::from_u128(41)).unwrap();
+    let map = maps.current().unwrap();
+    assert_eq!((map.events.len(), map.horizon), (12, begun + 30));
+    assert!(map.events.iter().all(|event| event.version > map.horizon));
+}
+
+#[test]
+fn a_version_that_was_removed_is_not_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sleeper, _) = with_table(folder.path(), 1);
+    let asleep = sleeper.current().unwrap();
+    let others = maps(folder.path());
+    for n in 0..(VERSIONS_KEPT + 200) {
+        others.abort(LoadId::from_u128(n.into())).unwrap();
+        if n % 100 == 0 {
+            others.put_applied(NodeId::from_u128(1), others.current().unwrap().version).unwrap();
+        }
+    }
+    assert!(!others.place().exists(&name_of(asleep.version + 1)).unwrap(), "it was removed");
+    // The sleeper made its version from what it read long ago.
+    let mut stale = Map::clone(&asleep);
+    stale.version += 1;
+    let name = name_of(stale.version);
+    assert_eq!(sleeper.place().create(&name, &stale.encode()).unwrap(), Created::Now);
+    assert!(matches!(sleeper.check_newly_made(stale.version), Err(Error::Unavailable(_))));
+    // Awake, it reads the newest one.
+    assert_eq!(sleeper.current().unwrap().version, others.current().unwrap().version);
+}
+
+#[test]
+fn a_name_that_is_no_version_is_not_read() {
+    assert_eq!(version_of("00000000000000000007.map"), Some(7));
+    for other in [
+        "7.map",
+        "0000000000000000007x.map",
+        "00000000000000000007.map.tmp",
+        "99999999999999999999.map",
+    ] {
+        assert_eq!(version_of(other), None, "{other}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Loads, nodes that come back, and aborts in any order: a load is decided once, and only when all had prepared it.
+    #[test]
+    fn what_is_decided_stays_and_needs_all_leaves(steps in proptest::collection::vec((0_u8..3, 0_u128..3, 1_u128..3), 1..40)) {
+        let folder = tempfile::tempdir().unwrap();
+        let (maps, table) = with_table(folder.path(), 2);
+        // For each load: which leaves hold it since it was given up last, and whether it is committed.
+        let mut model = [([false; 2], false); 3];
+        for (step, load, node) in steps {
+            let (held, committed) = &mut model[load as usize];
+            let id = LoadId::from_u128(load);
+            match step {
+                0 if !*committed => {
+                    prepare(&maps, id, node, table);
+                    held[node as usize - 1] = true;
+                }
+                1 => {
+                    let done = maps.commit(id, table);
+                    prop_assert_eq!(done.is_ok(), *committed || held.iter().all(|h| *h), "{:?}", done);
+                    *committed |= done.is_ok();
+                }
+                2 => {
+                    let given_up = maps.abort(id);
+                    prop_assert_eq!(given_up.is_err(), *committed);
+                    *held = [false; 2];
+                }
+                _ => {}
+            }
+        }
+        let map = maps.current().unwrap();
+        for (load, (_, committed)) in model.iter().enumerate() {
+            let of = What::Loaded { load: LoadId::from_u128(load as u128), table };
+            prop_assert_eq!(map.events.iter().filter(|e| e.what == of).count(), usize::from(*committed));
+        }
+    }
+}

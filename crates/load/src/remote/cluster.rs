@@ -1,0 +1,492 @@
+//! Loads into a cluster: the rows of each leaf go to that leaf, and one commit shows all of them.
+//!
+//! ```text
+//!   any node: HELLO -> MAP
+//!   each leaf: HELLO share -> WELCOME          pipeline -> Routing -> a sender for each leaf -> blocks, SEAL, FINISH
+//!                          <- DONE             the leaf has prepared its share: it keeps it until the map decides
+//!   any node: COMMIT -> COMMITTED              one new version of the map: all rows are there
+//!   each leaf: LOOK                            it publishes at once, and not when somebody reads or its clock says so
+//! ```
+//!
+//! Nothing is kept of what was sent. When a leaf goes away, all of them are asked again what they have: a leaf that has
+//! prepared its share, or has partitions of it, is not sent these again. The inputs are read once more then, as rows of
+//! what a leaf lacks may stand anywhere.
+//!
+//! Memory: two partitions, an outbox for each leaf.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use coload_cluster::{Map, Node, Table, hit};
+use coload_link::{Client, Message, WIRE_VERSION};
+use coload_store::{LoadId, OnConflict};
+use coload_threads::{Started, epoch_us};
+use coload_types::bytes::checksum;
+use coload_types::{Error, Result};
+use coload_wire::{
+    ASK_MAP, Again, COMMIT, COMMITTED, Commit, Committed, DONE, Done, FINISH, Finish, HELLO, JOIN,
+    Join, LOOK, LOOKED, LoadDescription, MAP, PARTITIONS_MAX, PlanPrint, Share, WELCOME, Welcome,
+    Work, share_of_leaf,
+};
+
+use super::choose::{Chooser, Sorts};
+use super::sender::Sender;
+use super::session::{Totals, WORK_TIMEOUT, ask, client_options, listen, wait_durable, wait_for};
+use super::{Address, PAUSE_FIRST, PAUSE_MAX, RemoteOptions, RemoteWork, fingerprint, wait};
+use crate::account::Account;
+use crate::file_report::FileCounts;
+use crate::grain::Grain;
+use crate::hooks::Hooks;
+use crate::legs::run_once;
+use crate::load::Load;
+use crate::pipeline::{Loaded, Stop};
+use crate::report::{
+    Earlier, LoadReport, Merged, NetworkReport, Published, published_without_rejects,
+};
+use crate::target::{Out, Routing, Target};
+use crate::widen::Way;
+
+/// How long a leaf may take to begin a share: it may have to publish loads before.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long is waited for a leaf that is told to look when the load is committed already.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A leaf of the table, and how far its share is.
+struct Leaf {
+    options: RemoteOptions,
+    is: LeafIs,
+}
+
+enum LeafIs {
+    /// It takes partitions.
+    Open(Box<Client>, Box<Welcome>),
+    /// It has its whole share.
+    Prepared,
+    /// The load is committed, and published there.
+    Published(Box<Done>),
+}
+
+/// What all leaves said when they had everything.
+#[derive(Default)]
+struct Sums {
+    bytes_stored: u64,
+    segments: u64,
+    cpu: Duration,
+    peak_memory: u64,
+}
+
+/// The map of the cluster that a server is a node of, with the tables that the client may know of.
+///
+/// # Errors
+/// `Unavailable` when the server cannot be reached, `Invalid` when it is in no cluster.
+pub fn cluster_map(remote: &RemoteOptions) -> Result<Map> {
+    Map::decode(&ask(remote, Message::new(ASK_MAP, Vec::new()), MAP)?.bytes)
+}
+
+/// Loads into a table of a cluster, of which this is the map.
+///
+/// # Errors
+/// Those of a load.
+pub fn take(
+    load: Load<'_>,
+    remote: &RemoteOptions,
+    map: &Map,
+    started: &Started,
+) -> Result<LoadReport> {
+    check(load, remote)?;
+    let table = map.table(&load.request.table).ok_or_else(|| {
+        Error::Invalid(format!(
+            "table {} does not exist in the cluster: CREATE TABLE .. SHARD BY .. at any node makes it (coload sniff tells the columns \
+             of a file)",
+            load.request.table
+        ))
+    })?;
+    let mut totals = Totals::default();
+    let mut pause = PAUSE_FIRST;
+    let mut got_on = Instant::now();
+    let mut nth = 0;
+    loop {
+        let before = totals.partitions;
+        match attempt(load, remote, (map, table), nth, &mut totals) {
+            Ok(Some(mut report)) => {
+                report.set_costs(started);
+                return Ok(report);
+            }
+            // It is there, and is wanted once more.
+            Ok(None) => nth += 1,
+            Err(Error::Unavailable(text))
+                if load.request.inputs.read_once().is_none() || !totals.has_begun =>
+            {
+                if load.hooks.is_cancelled() {
+                    return Err(Error::Unavailable(text));
+                }
+                if totals.partitions > before {
+                    (pause, got_on) = (PAUSE_FIRST, Instant::now());
+                }
+                if got_on.elapsed() + pause > remote.patience {
+                    return Err(Error::Unavailable(format!(
+                        "{text}; gave up after {} attempts; the same load goes on where it ended",
+                        totals.attempts
+                    )));
+                }
+                wait(pause, load.hooks);
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Refuses what does not work at a cluster yet.
+fn check(load: Load<'_>, remote: &RemoteOptions) -> Result<()> {
+    let request = load.request;
+    if !matches!(remote.work, RemoteWork::Shared(_)) {
+        return Err(Error::Invalid(
+            "--placement pipe and seq are not for a cluster yet: the client routes rows, so it has to parse them (take --placement \
+             adaptive)"
+                .into(),
+        ));
+    }
+    if request.share.is_some() {
+        return Err(Error::Invalid(
+            "--worker: a cluster takes no shares of a load yet; give all inputs to one load".into(),
+        ));
+    }
+    if request.on_conflict == OnConflict::Reject || request.delete_where.is_some() {
+        return Err(Error::Invalid(
+            "--on-conflict reject and --delete-where are not for a cluster yet (ignore and replace are)".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// The load as a leaf is told it.
+fn describe(load: Load<'_>, table: &Table, nth: u64) -> Result<(LoadId, LoadDescription)> {
+    let description = fingerprint::describe_as(load.request, load.resources, Work::Partitions)?;
+    // The same inputs into a table that was made anew are another load.
+    let mut bytes = description.id(nth).as_u128().to_le_bytes().to_vec();
+    bytes.extend(table.id.to_le_bytes());
+    let (low, high) = (checksum(&bytes), checksum(&[&bytes[..], b"cluster"].concat()));
+    Ok((LoadId::from_u128(u128::from(high) << 64 | u128::from(low)), description))
+}
+
+/// Tries the load once; `None` when it was published before, and is wanted once more.
+fn attempt(
+    load: Load<'_>,
+    remote: &RemoteOptions,
+    (map, table): (&Map, &Table),
+    nth: u64,
+    totals: &mut Totals,
+) -> Result<Option<LoadReport>> {
+    totals.attempts += 1;
+    let started_us = epoch_us();
+    let (id, description) = describe(load, table, nth)?;
+    let mut leaves = Vec::with_capacity(table.leaves.len());
+    for place in 0..table.leaves.len() {
+        leaves.push(begin(load, remote, (map, table), (id, place), &description)?);
+    }
+    hit("cluster::client::begun");
+    let published = leaves.iter().find_map(|leaf| match &leaf.is {
+        LeafIs::Published(done) => Some(done.note.clone()),
+        _ => None,
+    });
+    if let Some(note) = published {
+        look(&leaves, load.hooks);
+        if remote.again == Again::Yes {
+            return Ok(None);
+        }
+        return Ok(Some(earlier(load, id, &leaves, note)));
+    }
+    totals.has_begun = true;
+    let (loaded, clock, rows) = send(load, remote, table, &leaves, totals)?;
+    let Loaded { partitions, account, .. } = loaded;
+    hit("cluster::client::sent");
+    let mut sums = Sums::default();
+    let left_out = sum(&account, FileCounts::records) - sum(&account, |file| file.rows);
+    let bytes = sum(&account, |file| file.bytes);
+    // All at once: each may have much to make durable.
+    for (place, leaf) in leaves.iter().enumerate() {
+        let LeafIs::Open(client, _) = &leaf.is else { continue };
+        let first = place == 0;
+        let finish = Finish {
+            partitions: partitions as u32,
+            records: rows[place] + if first { left_out } else { 0 },
+            rows: rows[place],
+            bytes: if first { bytes } else { 0 },
+            started_us,
+        };
+        client.push(Message::new(FINISH, finish.encode()))?;
+    }
+    for leaf in &leaves {
+        let LeafIs::Open(client, _) = &leaf.is else { continue };
+        let done = wait_for(client, &[DONE], WORK_TIMEOUT, &load.hooks.cancel)?;
+        let done = Done::decode(&done.bytes)?;
+        sums.bytes_stored += done.bytes_stored;
+        sums.segments += done.segments;
+        sums.cpu += Duration::from_nanos(done.cpu_ns);
+        sums.peak_memory = sums.peak_memory.max(done.peak_memory);
+    }
+    hit("cluster::client::prepared");
+    if let Some(confirm) = &load.hooks.confirm {
+        confirm()?;
+    }
+    let commit = Commit { load: id, table: table.id }.encode();
+    let committed =
+        Committed::decode(&ask(remote, Message::new(COMMIT, commit), COMMITTED)?.bytes)?;
+    for leaf in &leaves {
+        if let LeafIs::Open(client, _) = &leaf.is {
+            totals.add(client.stats());
+        }
+    }
+    look(&leaves, load.hooks);
+    let mut report = report_of(load, account, (id, partitions), (committed, &sums))?;
+    report.set_steps(&clock);
+    report.network.get_or_insert_default().link = totals.link();
+    report.network.get_or_insert_default().attempts = totals.attempts;
+    Ok(Some(report))
+}
+
+fn sum(account: &Account, of: fn(&FileCounts) -> u64) -> u64 {
+    account.files().iter().map(of).sum()
+}
+
+fn report_of(
+    load: Load<'_>,
+    mut account: Account,
+    (id, partitions): (LoadId, usize),
+    (committed, sums): (Committed, &Sums),
+) -> Result<LoadReport> {
+    let output = account.take_output();
+    let (files, rejects) = account.into_files();
+    if let Some(output) = output {
+        output.commit().map_err(|error| published_without_rejects(committed.version, &error))?;
+    }
+    let network = NetworkReport {
+        server_cpu: sums.cpu,
+        server_peak_memory: sums.peak_memory,
+        ..NetworkReport::default()
+    };
+    Ok(LoadReport {
+        id: Some(id),
+        files,
+        rejects,
+        partitions,
+        bytes_stored: sums.bytes_stored,
+        published: Some(Published {
+            version: committed.version,
+            segments: sums.segments,
+            merge: Merged::AtServer(String::new()),
+        }),
+        network: Some(network),
+        ..LoadReport::new(load.request.table.clone())
+    })
+}
+
+/// The report of a load that was committed before.
+fn earlier(load: Load<'_>, id: LoadId, leaves: &[Leaf], note: String) -> LoadReport {
+    let done = leaves.iter().filter_map(|leaf| match &leaf.is {
+        LeafIs::Published(done) => Some(done),
+        _ => None,
+    });
+    let (rows, rejects) =
+        done.fold((0, 0), |(rows, rejects), done| (rows + done.rows, rejects + done.rejects));
+    // What one leaf says is all that is known of the others.
+    let held = match leaves.iter().all(|leaf| matches!(leaf.is, LeafIs::Published(_))) {
+        true => "all leaves of the cluster have its rows".to_owned(),
+        false => note,
+    };
+    let earlier = Some(Earlier { rows, rejects, held });
+    LoadReport { id: Some(id), earlier, ..LoadReport::new(load.request.table.clone()) }
+}
+
+/// Where a leaf is reached, with the credentials that the first node was given.
+fn options_of(remote: &RemoteOptions, node: &Node) -> Result<RemoteOptions> {
+    let address: Address = node.address.parse()?;
+    if address.tls != remote.tls.is_some() {
+        return Err(Error::Refused(format!(
+            "the map of the cluster names {}, and the node that was asked is {} TLS: passwords are not sent there",
+            node.address,
+            if remote.tls.is_some() { "reached by" } else { "reached without" }
+        )));
+    }
+    Ok(RemoteOptions { address: address.authority(), ..remote.clone() })
+}
+
+fn node_of<'m>(map: &'m Map, table: &Table, place: usize) -> Result<&'m Node> {
+    map.node(table.leaves[place]).ok_or_else(|| {
+        Error::Corrupt(format!(
+            "leaf {} of table {} is not in the map",
+            table.leaves[place], table.name
+        ))
+    })
+}
+
+/// Begins the share of a leaf.
+fn begin(
+    load: Load<'_>,
+    remote: &RemoteOptions,
+    (map, table): (&Map, &Table),
+    (id, place): (LoadId, usize),
+    description: &LoadDescription,
+) -> Result<Leaf> {
+    let count = table.leaves.len();
+    let node = node_of(map, table, place)?;
+    let options = options_of(remote, node)?;
+    let of = share_of_leaf(id, place, count);
+    let share = Share { of, plan: PlanPrint::of_cluster(table.id), parts: Vec::new() };
+    let description = LoadDescription { share: Some(share), ..description.clone() };
+    let mut hello = vec![WIRE_VERSION];
+    description.put(&mut hello);
+    let shown = |error: Error| match error {
+        Error::Unavailable(text) => {
+            Error::Unavailable(format!("leaf {} of table {}: {text}", node.address, table.name))
+        }
+        other => other,
+    };
+    let started = || {
+        // All outboxes together are that of one server.
+        let memory = load.resources.memory / count;
+        let mut client = Client::new(client_options(&options, memory))?;
+        client.open(Message::new(HELLO, hello))?;
+        let answer = wait_for(&client, &[WELCOME, DONE], BEGIN_TIMEOUT, &load.hooks.cancel)?;
+        if answer.kind == DONE {
+            let done = Done::decode(&answer.bytes)?;
+            let waits = done.shares.as_ref().is_some_and(|shares| !shares.missing.is_empty());
+            return Ok(if waits { LeafIs::Prepared } else { LeafIs::Published(Box::new(done)) });
+        }
+        let welcome = Welcome::decode(&answer.bytes)?;
+        let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
+        // Several connections to each would be many.
+        for _ in 1..(remote.connections / count).max(1) {
+            client.open(Message::new(JOIN, join.clone()))?;
+        }
+        Ok(LeafIs::Open(Box::new(client), Box::new(welcome)))
+    };
+    let is = started().map_err(shown)?;
+    Ok(Leaf { options, is })
+}
+
+/// Runs the pipeline, and waits until all leaves have what is theirs. Gives the rows of each.
+fn send(
+    load: Load<'_>,
+    remote: &RemoteOptions,
+    table: &Table,
+    leaves: &[Leaf],
+    totals: &mut Totals,
+) -> Result<(Loaded, coload_threads::StepClock, Vec<u64>)> {
+    let RemoteWork::Shared(policy) = remote.work else {
+        return Err(Error::Invalid("a server that parses is no leaf".into()));
+    };
+    let grain = Grain::of(load.request, load.resources);
+    let limit = grain.dictionary_limit();
+    let (routing, outs) = Routing::new(table, load.resources.dictionaries, limit);
+    let chooser = Chooser::new(policy, load.resources.threads, None, Sorts::No);
+    let mut senders: Vec<Option<Sender<'_>>> = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        senders.push(match &leaf.is {
+            LeafIs::Open(client, welcome) => {
+                let durable = welcome.parts.iter().map(|(number, _)| *number);
+                Some(Sender::new(client, &chooser, 0..PARTITIONS_MAX, durable, false))
+            }
+            LeafIs::Prepared | LeafIs::Published(_) => None,
+        });
+    }
+    // Tells the pipeline that a link is broken; the user's own flag is looked at too.
+    let linked = Hooks { cancel: std::sync::Arc::default(), ..load.hooks.clone() };
+    let cancel = &load.hooks.cancel;
+    let load = Load { hooks: &linked, ..load };
+    let ended = AtomicBool::new(false);
+    let (ran, heard, rows) = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for ((leaf, sender), out) in leaves.iter().zip(&senders).zip(outs) {
+            let (linked, ended) = (&linked, &ended);
+            threads.push(scope.spawn(move || {
+                let told = feed(sender.as_ref(), &out);
+                if told.is_err() {
+                    linked.cancel.store(true, Ordering::Relaxed);
+                }
+                told
+            }));
+            let (LeafIs::Open(client, _), Some(sender)) = (&leaf.is, sender) else { continue };
+            threads.push(scope.spawn(move || {
+                let heard = listen(client, sender, ended, cancel);
+                if heard.is_err() {
+                    linked.cancel.store(true, Ordering::Relaxed);
+                }
+                sender.end();
+                heard
+            }));
+        }
+        let ran = run_once(load, &routing, Way::StartAgain { pass: 0 });
+        let rows = routing.rows_of_leaves();
+        // Whoever feeds a leaf ends when nothing more can come.
+        drop(routing);
+        if let Ok((loaded, _)) = &ran {
+            for sender in senders.iter().flatten() {
+                wait_durable(sender, loaded.partitions, &linked.cancel);
+            }
+        }
+        ended.store(true, Ordering::Release);
+        let mut heard = Ok(());
+        for thread in threads {
+            let told = thread.join().unwrap_or_else(|_| {
+                Err(Error::Unavailable("a thread failed; see the message above".into()))
+            });
+            heard = heard.and(told);
+        }
+        (ran, heard, rows)
+    });
+    let durable = senders.iter().flatten().map(|sender| sender.durable()).sum();
+    totals.partitions = totals.partitions.max(durable);
+    match (ran, heard) {
+        // What is wrong with the data says more than that a link ended then.
+        (Err(Stop::Failed(error @ (Error::Input { .. } | Error::Invalid(_)))), _) => Err(error),
+        (Err(Stop::Widen(_)), _) => Err(Error::Invalid(
+            "the types of columns were inferred, and a field does not fit them; a cluster's table has its types (leave --columns out)"
+                .into(),
+        )),
+        (_, Err(error)) => Err(error),
+        (Err(Stop::Failed(error)), _) => Err(error),
+        (Ok((loaded, clock)), Ok(())) => {
+            match senders.iter().flatten().all(|sender| sender.has_all(loaded.partitions)) {
+                true => Ok((loaded, clock, rows)),
+                false => Err(super::session::not_in_time()),
+            }
+        }
+    }
+}
+
+/// Gives a leaf what comes for it; what a leaf has already goes nowhere.
+fn feed(sender: Option<&Sender<'_>>, out: &Receiver<Out>) -> Result<()> {
+    for out in out {
+        match (sender, out) {
+            (None, _) => {}
+            (Some(sender), Out::Column { partition, column, fragments, pages }) => {
+                sender.take_column(partition, column, &fragments, pages)?;
+            }
+            (Some(sender), Out::Seal(seal)) => drop(sender.seal(seal)?),
+        }
+    }
+    Ok(())
+}
+
+/// Has leaves publish what is committed. One that is away does so when it is back.
+fn look(leaves: &[Leaf], hooks: &Hooks) {
+    std::thread::scope(|scope| {
+        for leaf in leaves {
+            scope.spawn(|| {
+                let told = match &leaf.is {
+                    LeafIs::Open(client, _) => {
+                        client.push(Message::new(LOOK, Vec::new())).and_then(|()| {
+                            wait_for(client, &[LOOKED], LOOK_TIMEOUT, &hooks.cancel).map(drop)
+                        })
+                    }
+                    _ => ask(&leaf.options, Message::new(LOOK, Vec::new()), LOOKED).map(drop),
+                };
+                // It looks by itself, too.
+                drop(told);
+            });
+        }
+    });
+}
