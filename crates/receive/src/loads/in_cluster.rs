@@ -68,10 +68,7 @@ impl Inner {
     }
 
     /// Checks that a load may begin here; the map, if its client is to begin at the leaves.
-    pub(super) fn check_in_cluster(
-        &self,
-        description: &LoadDescription,
-    ) -> Result<Option<Message>> {
+    pub(super) fn check_in_cluster(&self, description: &LoadDescription) -> Result<BeginsAt> {
         let share = description.share.as_ref();
         let Some(member) = self.member() else {
             return match share.and_then(|share| share.plan.cluster_table()) {

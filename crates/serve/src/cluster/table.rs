@@ -58,10 +58,11 @@ impl ClusterTable {
             if rows.len().saturating_mul(values.len()) > LOOKED_UP_MAX {
                 return all();
             }
-            let with = |row: &Vec<&Value>| -> Vec<Vec<&Value>> {
-                values.iter().map(|value| [&row[..], &[value]].concat()).collect()
-            };
-            rows = rows.iter().flat_map(with).collect();
+            let mut longer = Vec::with_capacity(rows.len() * values.len());
+            for row in &rows {
+                longer.extend(values.iter().map(|value| [&row[..], &[value]].concat()));
+            }
+            rows = longer;
         }
         let of = self.columns().columns();
         let leaf = |row: Vec<&Value>| {

@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use coload_cluster::{NodeId, hash_row, shard_of};
 use coload_ddl::parse_columns;
+use coload_page::{SymbolDecoder, runs::expand_runs};
 use coload_threads::StepClock;
-use coload_transform::{DictionaryLimit, decode_page, page_values};
+use coload_transform::DictionaryLimit;
 use coload_types::{Bitmap, Plain, Value, Values};
 use proptest::prelude::*;
 
@@ -104,13 +105,16 @@ fn rows_of(outs: Vec<Out>, page_rows: &[u32]) -> Vec<Row> {
     found.iter_mut().for_each(|column| column.resize(total as usize, None));
     for out in outs {
         let Out::Column { column, fragments, pages, .. } = out else { continue };
-        let decoder = |page: &Page| match &pages.dictionary {
-            Some(dictionary) if page.detail.is_codes() => {
-                let mut plain = Plain::empty(dictionary.values().physical());
-                decode_page(page, Some(dictionary), &[], &mut plain).unwrap();
-                plain
-            }
-            _ => page_values(page, None).unwrap(),
+        let dictionary = pages.dictionary.as_ref();
+        let decoders: Vec<SymbolDecoder> =
+            pages.symbols.iter().map(|table| SymbolDecoder::open(table).unwrap()).collect();
+        let decoder = |page: &Page| {
+            let page = expand_runs(page).unwrap();
+            let view = page.view().unwrap();
+            let physical = [Physical::Int, Physical::Bytes][column];
+            let mut plain = Plain { nulls: Some(Bitmap::zeros(0)), ..Plain::empty(physical) };
+            coload_store::append_page(&view, dictionary, &decoders, &mut plain).unwrap();
+            plain
         };
         for (fragment, page) in fragments.iter().zip(&pages.pages) {
             let start: u32 = page_rows[..*fragment as usize].iter().sum();
