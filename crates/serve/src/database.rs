@@ -185,12 +185,14 @@ impl Database {
     /// Puts SQL on a store.
     ///
     /// # Errors
-    /// `Unavailable` when threads cannot be started.
+    /// `Unavailable` when threads cannot be started, `Refused` when the store is in a cluster and the options name none.
     pub fn open(store: Store, options: DatabaseOptions) -> Result<Self> {
         let threads = options.threads.max(1);
         let runtime = start_threads(threads, "coload-sql")?;
-        if let Some(cluster) = &options.cluster {
-            cluster.run_on(runtime.handle().clone());
+        match &options.cluster {
+            Some(cluster) => cluster.run_on(runtime.handle().clone()),
+            // Its own rows are some of those of its tables.
+            None => store.check_alone()?,
         }
         let spill = SpillFolder::create(&options.spill, store.path())?;
         let watch = Watch::start(options.memory);

@@ -119,8 +119,9 @@ impl Store {
     /// Begins a load: checks that it fits the table, and makes a directory to write segments in.
     ///
     /// # Errors
-    /// `Invalid` when the table exists or has other columns; names the column.
+    /// `Invalid` when the table exists or has other columns; names the column. `Refused` when the store is in a cluster.
     pub fn begin_load(&self, target: LoadTarget) -> Result<LoadDir> {
+        self.check_alone()?;
         // As in `open`.
         let _ = self.clean();
         LoadDir::begin(self, target)

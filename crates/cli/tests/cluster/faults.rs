@@ -1,0 +1,219 @@
+//! Processes that end at every step of a load: its rows are on all leaves or on none, and each is there once.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::nodes::Nodes;
+
+const ROWS: u64 = 3_000;
+
+/// Numbers that look random, from a seed (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// The seed of `COLOAD_SEED`, else one of the clock.
+fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
+    given.unwrap_or(now.as_nanos() as u64) | 1
+}
+
+fn with_table(count: usize) -> Nodes {
+    let nodes = Nodes::start(count);
+    nodes
+        .sql(0, "CREATE TABLE t (load BIGINT, k BIGINT, v VARCHAR) SHARD BY (k) SHARDS 16")
+        .is_done();
+    nodes
+}
+
+fn write(nodes: &Nodes, load: u64) -> String {
+    let name = format!("{load}.csv");
+    let rows = (0..ROWS).map(|k| format!("{load},{k},value {}\n", k % 97));
+    nodes.write(&name, rows.collect::<String>());
+    name
+}
+
+/// Several partitions of several fragments.
+const SIZES: [&str; 8] = [
+    "--no-header",
+    "--columns",
+    "load BIGINT, k BIGINT, v VARCHAR",
+    "--chunk-size",
+    "5000",
+    "--fragments-per-partition",
+    "3",
+    "--patience",
+];
+
+fn spawn(nodes: &Nodes, node: usize, file: &str, failpoint: Option<&str>, patience: &str) -> Child {
+    let mut command = nodes.load_command(node, "t", &[&SIZES[..], &[patience, file]].concat());
+    if let Some(point) = failpoint {
+        command.env("FAILPOINTS", format!("{point}=return(abort)"));
+    }
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn load(nodes: &Nodes, node: usize, file: &str) {
+    nodes.load(node, "t", &[&SIZES[..], &["60", file]].concat()).is_done();
+}
+
+/// Checks what all nodes see: whole loads, each row once. Gives the numbers of the loads.
+fn seen(nodes: &Nodes, at: &str) -> Vec<u64> {
+    let query =
+        "SELECT load, count(*), count(DISTINCT k), sum(k) FROM t GROUP BY load ORDER BY load";
+    let mut first: Option<Vec<String>> = None;
+    for node in 0..nodes.count() {
+        let answer = nodes.query(node, query);
+        for line in &answer {
+            let (_, rest) = line.split_once(',').unwrap();
+            let expected = format!("{ROWS},{ROWS},{}", ROWS * (ROWS - 1) / 2);
+            assert_eq!(rest, expected, "{at}: part of a load, or a row twice: {answer:?}");
+        }
+        assert_eq!(
+            *first.get_or_insert_with(|| answer.clone()),
+            answer,
+            "{at}: nodes see different loads"
+        );
+    }
+    let number = |line: &String| line.split(',').next().unwrap().parse().unwrap();
+    first.unwrap_or_default().iter().map(number).collect()
+}
+
+#[test]
+fn a_client_that_ends_at_any_step_leaves_all_or_nothing() {
+    let nodes = with_table(4);
+    for (number, point) in ["begun", "sent", "prepared"].into_iter().enumerate() {
+        let (load_number, point) = (number as u64, format!("cluster::client::{point}"));
+        let file = write(&nodes, load_number);
+        let status = spawn(&nodes, number, &file, Some(&point), "60").wait().unwrap();
+        assert!(!status.success(), "{point} was not passed");
+        assert_eq!(seen(&nodes, &point).len(), number, "{point}: nobody committed it");
+        // The same load goes on where it ended, asked of another node.
+        load(&nodes, number + 1, &file);
+        assert_eq!(seen(&nodes, &point).len(), number + 1);
+        load(&nodes, number, &file);
+        assert_eq!(seen(&nodes, &point).len(), number + 1, "{point}: it was loaded twice");
+    }
+}
+
+#[test]
+fn a_leaf_that_ends_at_any_step_loses_nothing() {
+    let mut nodes = with_table(4);
+    let points =
+        ["leaf::finished", "leaf::prepared", "leaf::published", "commit::before", "commit::after"];
+    for (number, point) in points.into_iter().enumerate() {
+        let point = format!("cluster::{point}");
+        let file = write(&nodes, number as u64);
+        // The client asks this node to commit; others end as leaves.
+        let asked = 1;
+        let ends = if point.contains("commit") { asked } else { 2 };
+        nodes.kill(ends);
+        nodes.serve(ends, Some(&point));
+        let mut client = spawn(&nodes, asked, &file, None, "60");
+        assert!(nodes.has_ended(ends, Duration::from_secs(60)), "{point} was not passed");
+        nodes.serve(ends, None);
+        assert!(client.wait().unwrap().success(), "{point}");
+        assert_eq!(seen(&nodes, &point).len(), number + 1, "{point}");
+        load(&nodes, 3, &file);
+        assert_eq!(seen(&nodes, &point).len(), number + 1, "{point}: it was loaded twice");
+    }
+}
+
+#[test]
+fn a_leaf_that_was_away_publishes_when_it_is_back() {
+    let mut nodes = with_table(3);
+    let file = write(&nodes, 0);
+    nodes.kill(2);
+    nodes.serve(2, Some("cluster::leaf::published"));
+    // It ends while it publishes what is committed: the load is done all the same.
+    let mut client = spawn(&nodes, 0, &file, None, "60");
+    assert!(nodes.has_ended(2, Duration::from_secs(60)));
+    assert!(client.wait().unwrap().success());
+    // Nobody reads a part of it: the error names the leaf.
+    let answer = nodes.sql(0, "SELECT count(*) FROM t");
+    assert!(answer.status != Some(0) && answer.err.contains("shards of table t"), "{answer:?}");
+    nodes.serve(2, None);
+    assert_eq!(seen(&nodes, "back"), [0]);
+}
+
+#[test]
+fn a_load_that_is_given_up_is_dropped_everywhere_and_can_be_loaded_again() {
+    let nodes = with_table(3);
+    let file = write(&nodes, 0);
+    let mut client = spawn(&nodes, 0, &file, Some("cluster::client::prepared"), "60");
+    assert!(!client.wait().unwrap().success());
+    let listed = nodes.run(&["loads", "--server", &nodes.address(1)]).is_done().out;
+    let id = listed.lines().find(|line| line.contains("complete")).unwrap();
+    let id = id.split_whitespace().next().unwrap();
+    nodes.run(&["loads", "--server", &nodes.address(1), "--abort", id]).is_done();
+    let until = Instant::now() + Duration::from_secs(10);
+    for node in 0..3 {
+        while nodes.run(&["loads", "--server", &nodes.address(node)]).is_done().out.contains(id) {
+            assert!(Instant::now() < until, "node {node} keeps the load");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    assert!(seen(&nodes, "given up").is_empty());
+    load(&nodes, 2, &file);
+    assert_eq!(seen(&nodes, "loaded again"), [0]);
+}
+
+/// Kills in one run of the test; more with `COLOAD_KILLS`.
+const KILLS: u64 = 25;
+
+#[test]
+fn random_kills_of_nodes_and_clients_leave_all_or_nothing() {
+    let seed = seed();
+    println!("COLOAD_SEED={seed}");
+    let mut random = Random(seed);
+    let kills = std::env::var("COLOAD_KILLS").ok().and_then(|s| s.parse().ok()).unwrap_or(KILLS);
+    let mut nodes = with_table(4);
+    let file = write(&nodes, 0);
+    let started = Instant::now();
+    assert!(spawn(&nodes, 0, &file, None, "60").wait().unwrap().success());
+    let longest = started.elapsed().as_micros() as u64 * 5 / 4;
+    let mut loads = 1;
+    for kill in 0..kills {
+        let file = write(&nodes, loads);
+        let mut client = spawn(&nodes, random.below(4) as usize, &file, None, "30");
+        std::thread::sleep(Duration::from_micros(random.below(longest)));
+        // The client, a node, or several at once.
+        let mut down = Vec::new();
+        let what = random.below(4);
+        if what != 1 {
+            down.push(random.below(4) as usize);
+        }
+        if what == 2 {
+            down.push(random.below(4) as usize);
+        }
+        if what == 1 || what == 3 {
+            let _ = client.kill();
+        }
+        for node in &down {
+            nodes.kill(*node);
+        }
+        std::thread::sleep(Duration::from_millis(random.below(300)));
+        down.sort_unstable();
+        down.dedup();
+        down.into_iter().for_each(|node| nodes.serve(node, None));
+        let told = client.wait().unwrap().success();
+        let at = format!("kill {kill} of COLOAD_SEED={seed}");
+        let found = seen(&nodes, &at);
+        assert!(!told || found.contains(&loads), "{at}: a load that succeeded is gone");
+        assert!((0..loads).all(|load| found.contains(&load)), "{at}: an earlier load is gone");
+        load(&nodes, random.below(4) as usize, &file);
+        loads += 1;
+        assert_eq!(seen(&nodes, &at).len() as u64, loads, "{at}");
+    }
+    // Nothing is left of what is done.
+    let left = std::fs::read_dir(nodes.path("place/prepared")).unwrap().count();
+    assert_eq!(left, 0, "marks are left");
+}

@@ -1,0 +1,7 @@
+//! Clusters of real processes: loads, statements, and processes that are killed at every step of a load.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod faults;
+mod loads;
+mod nodes;
+mod refused;
