@@ -67,7 +67,7 @@ fn statements_at_any_node_answer_as_a_store_does() {
         }
         // It is a no-op the second time, from any node, and loaded again if that is wanted.
         let again = nodes.load(3, "t", &flags).is_done();
-        assert!(again.out.contains("nothing was loaded"), "{again:?}");
+        assert!(again.err.contains("nothing was loaded"), "{again:?}");
         let more = nodes.load(0, "t", &[&flags[..], &["--again"]].concat()).is_done();
         assert!(more.out.contains("loaded 50,000 rows"), "{more:?}");
         assert_eq!(nodes.query(1, "SELECT count(*), count(DISTINCT k) FROM t"), ["100000,50000"]);
