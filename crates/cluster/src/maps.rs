@@ -223,7 +223,7 @@ impl Maps {
 
     fn remove_old(&self, newest: u64) {
         // Not at each version, so that a list is asked for rarely.
-        if newest % 64 != 0 {
+        if !newest.is_multiple_of(64) {
             return;
         }
         // What stays is removed later.

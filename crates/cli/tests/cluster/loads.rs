@@ -27,7 +27,11 @@ fn rows(range: std::ops::Range<u64>) -> String {
     text
 }
 
-const QUERIES: [&str; 14] = [
+const QUERIES: [&str; 18] = [
+    "SELECT count(*), count(x), sum(g), avg(g), min(at), max(price), sum(price * (1 - price) + k) FROM t",
+    "SELECT ok, day, count(*), sum(price * 2), avg(price), min(k), max(at) FROM t WHERE k > 100 GROUP BY ok, day ORDER BY ok, day",
+    "SELECT g, count(*) FROM t WHERE k = 77 GROUP BY g",
+    "SELECT count(*), sum(k), min(day) FROM t WHERE k = -1",
     "SELECT count(*), count(name), sum(k), sum(price), min(day), max(at), min(name), max(name) FROM t",
     "SELECT g, count(*), sum(price), avg(price), min(k), max(k) FROM t GROUP BY g ORDER BY g",
     "SELECT name, count(*) AS n FROM t GROUP BY name ORDER BY n DESC, name LIMIT 7",
@@ -65,6 +69,8 @@ fn statements_at_any_node_answer_as_a_store_does() {
             let expected: Vec<&str> = run.out.lines().skip(1).collect();
             assert_eq!(nodes.query(number % 4, query), expected, "{shard_by}: {query}");
         }
+        let plan = nodes.sql(0, "EXPLAIN SELECT g, sum(price) FROM t GROUP BY g").is_done().out;
+        assert!(plan.contains("AggregateOnCodesExec") && plan.contains("leaves=4"), "{plan}");
         // It is a no-op the second time, from any node, and loaded again if that is wanted.
         let again = nodes.load(3, "t", &flags).is_done();
         assert!(again.err.contains("nothing was loaded"), "{again:?}");
@@ -75,6 +81,40 @@ fn statements_at_any_node_answer_as_a_store_does() {
         nodes.sql(3, "DROP TABLE t").is_done();
         assert!(nodes.sql(0, "SELECT * FROM t").status != Some(0));
     }
+}
+
+#[test]
+fn groups_of_leaves_whose_rows_have_no_codes_are_made_of_their_rows() {
+    let nodes = Nodes::start(2);
+    let columns = "k BIGINT, v BIGINT";
+    nodes.sql(0, &format!("CREATE TABLE t ({columns}) SHARD BY (k) SHARDS 2")).is_done();
+    // Few values of v at the leaf of one key, many at that of the other.
+    let mut at = [0, 1].map(|node| (0..20).find(|k| asks(&nodes, node, *k)).unwrap());
+    for _ in 0..2 {
+        let [few, many] = at;
+        let few = (0..3_000).map(|_| format!("{few},7\n"));
+        let many = (0..3_000_u64).map(|v| format!("{many},{}\n", v * 1_000_003));
+        nodes.write("a.csv", few.chain(many).collect::<String>());
+        let flags = ["a.csv", "--no-header", "--columns", columns];
+        nodes.load(0, "t", &flags).is_done();
+        at.reverse();
+        for node in 0..2 {
+            let query =
+                "SELECT v, count(*), sum(k) FROM t GROUP BY v ORDER BY count(*) DESC, v LIMIT 3";
+            let answer = nodes.query(node, query);
+            assert!(answer.len() == 3 && answer[0].starts_with("7,"), "{answer:?}");
+        }
+    }
+    let counts = nodes
+        .query(0, "SELECT sum(n), count(*) FROM (SELECT v, count(*) AS n FROM t GROUP BY v) AS s");
+    assert_eq!(counts, ["12000,3001"]);
+}
+
+/// Whether a key is at another leaf than the node that is asked.
+fn asks(nodes: &Nodes, node: usize, key: u64) -> bool {
+    let before = nodes.log(1 - node).matches("rows for another node").count();
+    nodes.query(node, &format!("SELECT k FROM t WHERE k = {key}"));
+    nodes.log(1 - node).matches("rows for another node").count() > before
 }
 
 #[test]

@@ -299,6 +299,27 @@ impl Groups {
         Ok(())
     }
 
+    /// Adds groups that were counted elsewhere, of the same program.
+    ///
+    /// # Errors
+    /// As [`State::finish`].
+    pub fn add_rows(&mut self, rows: Vec<GroupRow>, program: &Program) -> Result<()> {
+        if self.known.is_empty() {
+            let known = self.rows.iter().enumerate();
+            self.known = known.map(|(at, row)| (row.key.clone(), at)).collect();
+        }
+        for row in rows {
+            match self.known.get(&row.key) {
+                Some(at) => self.rows[*at].join(row, program)?,
+                None => {
+                    self.known.insert(row.key.clone(), self.rows.len());
+                    self.rows.push(row);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The groups, in no particular order; without grouping columns there is always one.
     pub fn finish(mut self, program: &Program, grouped: Grouped) -> Vec<GroupRow> {
         if self.rows.is_empty() && grouped == Grouped::No {
@@ -328,14 +349,15 @@ impl Dense {
 impl GroupRow {
     fn join(&mut self, other: GroupRow, program: &Program) -> Result<()> {
         use AggregateValue::{Count, Exact, Float};
-        self.rows += other.rows;
+        // Those of other machines are what they say.
+        self.rows = self.rows.saturating_add(other.rows);
         for (a, b) in self.nulls.iter_mut().zip(other.nulls) {
-            *a += b;
+            *a = a.saturating_add(b);
         }
         let outputs = self.values.iter_mut().zip(other.values).zip(&program.outputs);
         for ((mine, theirs), output) in outputs {
             *mine = match (*mine, theirs) {
-                (Count(a), Count(b)) => Count(a + b),
+                (Count(a), Count(b)) => Count(a.saturating_add(b)),
                 (Exact(Some(a)), Exact(Some(b))) => {
                     Exact(Some(Accumulator::new(&output.step, 0).kind.join(a, b)?))
                 }

@@ -12,10 +12,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use coload_scan::PageQueue;
-use coload_scan::aggregate::{GroupRow, Grouped, PageWork, Program, Query, SegmentScan, State};
+use coload_scan::aggregate::{
+    GroupRow, Grouped, Groups, PageWork, Program, Query, SegmentScan, State, supports,
+};
 use coload_store::SegmentFile;
-use coload_types::Result as StoreResult;
-use datafusion::arrow::datatypes::SchemaRef;
+use coload_types::{Error, Physical, Result as StoreResult};
+use datafusion::arrow::array::{Array, AsArray, BinaryArray};
+use datafusion::arrow::datatypes::{
+    DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef,
+};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -36,6 +41,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::answer::make_batch;
 use super::inputs::aggregate_inputs;
 use super::lower::Output;
+use crate::cluster::{Aggregates, ClusterScanExec, decode_group, encode_group};
 use crate::error::to_datafusion;
 use crate::external::ExternalScanExec;
 use crate::scan::{OpenedSegment, StoreScanExec};
@@ -46,6 +52,7 @@ pub struct AggregateOnCodesExec {
     rows: RowsOf,
     query: Arc<Query>,
     program: Arc<Program>,
+    form: Form,
     outputs: Arc<[Output]>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -62,6 +69,53 @@ pub(super) enum RowsOf {
         /// The same aggregate without codes.
         otherwise: Arc<dyn ExecutionPlan>,
     },
+    /// Those of a table of a cluster: each leaf makes groups of its own, which are joined here.
+    Leaves {
+        scan: ClusterScanExec,
+        /// The same aggregate of rows, if a leaf has some without codes.
+        otherwise: Arc<dyn ExecutionPlan>,
+    },
+}
+
+/// What becomes of the groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The columns of the aggregate.
+    Columns,
+    /// Bytes for the node that joins them with those of other leaves.
+    Encoded,
+}
+
+/// What leaves are asked of a query; its tests go with the scan.
+pub(super) fn asked_of(query: &Query) -> Aggregates {
+    Aggregates { groups: query.groups.clone(), aggregates: query.aggregates.clone() }
+}
+
+/// Whether all segments of a scan can answer a query.
+pub(super) fn is_supported(scan: &StoreScanExec, query: &Query) -> StoreResult<bool> {
+    for segment in scan.open_segments()? {
+        if !supports(&segment.file, query)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The groups of a leaf's rows, for the node that asked.
+///
+/// # Errors
+/// `Invalid` when what was asked is none of these aggregates.
+pub(crate) fn groups_on_codes(
+    scan: StoreScanExec,
+    asked: Aggregates,
+) -> StoreResult<Arc<dyn ExecutionPlan>> {
+    let Aggregates { groups, aggregates } = asked;
+    let query = Query { predicates: scan.predicates().to_vec(), groups, aggregates };
+    let program = Program::new(&query.aggregates)?;
+    let schema = Arc::new(ArrowSchema::new(vec![Field::new("group", ArrowType::Binary, false)]));
+    let rows = RowsOf::Store(scan);
+    let exec = AggregateOnCodesExec::new(rows, query, program, Vec::new(), schema);
+    Ok(Arc::new(AggregateOnCodesExec { form: Form::Encoded, ..exec }))
 }
 
 impl AggregateOnCodesExec {
@@ -85,6 +139,7 @@ impl AggregateOnCodesExec {
             rows,
             query: Arc::new(query),
             program: Arc::new(program),
+            form: Form::Columns,
             outputs: outputs.into(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -93,6 +148,20 @@ impl AggregateOnCodesExec {
 
     async fn run(self, context: Arc<TaskContext>) -> Result<Answer> {
         let (rows, columns) = match &self.rows {
+            RowsOf::Store(scan) if self.form == Form::Encoded => {
+                // An empty one says that there are rows without codes.
+                let groups = match is_supported(scan, &self.query).map_err(to_datafusion)? {
+                    true => self.rows_of_store(scan).await?.iter().map(encode_group).collect(),
+                    false => vec![Vec::new()],
+                };
+                let groups = BinaryArray::from_iter_values(groups);
+                let batch = RecordBatch::try_new(self.schema(), vec![Arc::new(groups)])?;
+                return Ok(Answer::Groups(batch));
+            }
+            RowsOf::Leaves { scan, otherwise } => match self.rows_of_leaves(scan).await? {
+                Some(rows) => (rows, scan.columns()),
+                None => return otherwise.execute(0, context).map(Answer::Otherwise),
+            },
             RowsOf::Store(scan) => (self.rows_of_store(scan).await?, scan.table().columns()),
             RowsOf::Inputs { scan, otherwise } => {
                 let (query, program) = (Arc::clone(&self.query), Arc::clone(&self.program));
@@ -106,6 +175,43 @@ impl AggregateOnCodesExec {
         let groups = self.query.groups.iter().map(|c| columns.columns()[*c].data_type);
         let groups: Vec<_> = groups.collect();
         make_batch(&rows, &groups, &self.outputs, &self.schema()).map(Answer::Groups)
+    }
+
+    /// The groups of all leaves; `None` when one of them has rows without codes.
+    async fn rows_of_leaves(&self, scan: &ClusterScanExec) -> Result<Option<Vec<GroupRow>>> {
+        let columns = scan.columns().columns();
+        let shapes = self.query.groups.iter().map(|column| columns[*column].data_type.physical());
+        let shapes: Vec<Physical> = shapes.collect();
+        // The others work meanwhile.
+        let asked = scan.ask_groups(&asked_of(&self.query));
+        let mut groups = Groups::default();
+        if let Some(own) = scan.own() {
+            if !is_supported(own, &self.query).map_err(to_datafusion)? {
+                return Ok(None);
+            }
+            let rows = self.rows_of_store(own).await?;
+            groups.add_rows(rows, &self.program).map_err(to_datafusion)?;
+        }
+        for mut leaf in asked {
+            while let Some(batch) = leaf.next().await {
+                let batch = batch.map_err(to_datafusion)?;
+                let column = batch.columns().first();
+                let Some(rows) = column.and_then(|column| column.as_binary_opt::<i32>()) else {
+                    return Err(to_datafusion(Error::Corrupt("a leaf gave no groups".into())));
+                };
+                let mut decoded = Vec::with_capacity(rows.len());
+                for bytes in rows.iter().map(Option::unwrap_or_default) {
+                    if bytes.is_empty() {
+                        return Ok(None);
+                    }
+                    let row = decode_group(bytes, &shapes, &self.query.aggregates);
+                    decoded.push(row.map_err(to_datafusion)?);
+                }
+                groups.add_rows(decoded, &self.program).map_err(to_datafusion)?;
+            }
+        }
+        let grouped = if self.query.groups.is_empty() { Grouped::No } else { Grouped::Yes };
+        Ok(Some(groups.finish(&self.program, grouped)))
     }
 
     async fn rows_of_store(&self, scan: &StoreScanExec) -> Result<Vec<GroupRow>> {
@@ -219,6 +325,7 @@ impl DisplayAs for AggregateOnCodesExec {
                 match &self.rows {
                     RowsOf::Store(scan) => scan.fmt_as(format, f),
                     RowsOf::Inputs { scan, .. } => scan.fmt_as(format, f),
+                    RowsOf::Leaves { scan, .. } => scan.fmt_as(format, f),
                 }
             }
         }
@@ -241,7 +348,7 @@ impl ExecutionPlan for AggregateOnCodesExec {
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         match &self.rows {
             RowsOf::Store(_) => Vec::new(),
-            RowsOf::Inputs { otherwise, .. } => vec![otherwise],
+            RowsOf::Inputs { otherwise, .. } | RowsOf::Leaves { otherwise, .. } => vec![otherwise],
         }
     }
 
@@ -265,10 +372,12 @@ impl ExecutionPlan for AggregateOnCodesExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (RowsOf::Inputs { scan, .. }, Some(otherwise)) = (&self.rows, children.first()) else {
-            return Ok(self);
+        let Some(otherwise) = children.first().map(Arc::clone) else { return Ok(self) };
+        let rows = match &self.rows {
+            RowsOf::Store(_) => return Ok(self),
+            RowsOf::Inputs { scan, .. } => RowsOf::Inputs { scan: scan.clone(), otherwise },
+            RowsOf::Leaves { scan, .. } => RowsOf::Leaves { scan: scan.clone(), otherwise },
         };
-        let rows = RowsOf::Inputs { scan: scan.clone(), otherwise: Arc::clone(otherwise) };
         Ok(Arc::new(AggregateOnCodesExec { rows, ..self.as_ref().clone() }))
     }
 

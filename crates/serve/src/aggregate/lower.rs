@@ -15,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::scalar::ScalarValue;
 
+use crate::cluster::ClusterScanExec;
 use crate::external::ExternalScanExec;
 use crate::rules::{Arithmetic, Operation};
 use crate::scan::StoreScanExec;
@@ -49,6 +50,7 @@ pub enum OutputKind {
 pub enum Scan<'a> {
     Store(&'a StoreScanExec),
     Inputs(&'a ExternalScanExec),
+    Leaves(&'a ClusterScanExec),
 }
 
 impl<'a> Scan<'a> {
@@ -56,6 +58,9 @@ impl<'a> Scan<'a> {
     fn of(plan: &'a dyn ExecutionPlan) -> Option<Self> {
         if let Some(scan) = plan.downcast_ref::<StoreScanExec>() {
             return scan.limit().is_none().then_some(Scan::Store(scan));
+        }
+        if let Some(scan) = plan.downcast_ref::<ClusterScanExec>() {
+            return (!scan.is_limited()).then_some(Scan::Leaves(scan));
         }
         let scan = plan.downcast_ref::<ExternalScanExec>()?;
         scan.limit().is_none().then_some(Scan::Inputs(scan))
@@ -65,6 +70,7 @@ impl<'a> Scan<'a> {
         match self {
             Scan::Store(scan) => scan.schema(),
             Scan::Inputs(scan) => scan.schema(),
+            Scan::Leaves(scan) => scan.schema(),
         }
     }
 
@@ -73,6 +79,7 @@ impl<'a> Scan<'a> {
         match self {
             Scan::Store(scan) => scan.table().columns(),
             Scan::Inputs(scan) => scan.columns(),
+            Scan::Leaves(scan) => scan.columns(),
         }
     }
 
@@ -80,6 +87,7 @@ impl<'a> Scan<'a> {
     fn column(self, output: usize) -> Option<usize> {
         match self {
             Scan::Store(scan) => scan.projection().get(output).copied(),
+            Scan::Leaves(scan) => scan.projection().get(output).copied(),
             Scan::Inputs(scan) => (output < scan.schema().fields().len()).then_some(output),
         }
     }
@@ -89,6 +97,7 @@ impl<'a> Scan<'a> {
         match self {
             Scan::Store(scan) => scan.predicates(),
             Scan::Inputs(scan) => scan.tests(),
+            Scan::Leaves(scan) => scan.tests(),
         }
     }
 }

@@ -19,4 +19,5 @@ mod lower;
 mod rule;
 
 pub use exec::AggregateOnCodesExec;
+pub(crate) use exec::groups_on_codes;
 pub(crate) use rule::aggregate_on_codes;

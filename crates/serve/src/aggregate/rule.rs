@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use coload_scan::aggregate::{Program, Query, supports};
+use coload_scan::aggregate::{Program, Query};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
-use super::exec::{AggregateOnCodesExec, RowsOf};
+use super::exec::{AggregateOnCodesExec, RowsOf, asked_of, is_supported};
 use super::lower::{Input, Scan, lower};
 use crate::physical_rules::Replaced;
-use crate::scan::OpenedSegment;
 
 /// An aggregate that runs on codes, in the place of one that can.
 pub(crate) fn aggregate_on_codes(plan: &Arc<dyn ExecutionPlan>) -> Replaced {
@@ -40,9 +39,18 @@ pub(crate) fn aggregate_on_codes(plan: &Arc<dyn ExecutionPlan>) -> Replaced {
     let rows = match input.scan() {
         Scan::Store(scan) => {
             // A damaged segment is left to the scan, which says so.
-            let segments = scan.open_segments().ok()?;
-            let fits = |segment: &OpenedSegment| supports(&segment.file, &query).unwrap_or(false);
-            segments.iter().all(fits).then(|| RowsOf::Store(scan.clone()))?
+            is_supported(scan, &query).ok()?.then(|| RowsOf::Store(scan.clone()))?
+        }
+        Scan::Leaves(scan) => {
+            let asked = asked_of(&query);
+            if scan.leaves() == 0 || !asked.can_be_sent() {
+                return None;
+            }
+            // What cannot be here is likely to be impossible elsewhere; other leaves say so when they are asked.
+            if let Some(own) = scan.own() {
+                is_supported(own, &query).ok()?.then_some(())?;
+            }
+            RowsOf::Leaves { scan: scan.clone(), otherwise: Arc::clone(plan) }
         }
         Scan::Inputs(scan) => RowsOf::Inputs { scan: scan.clone(), otherwise: Arc::clone(plan) },
     };

@@ -9,6 +9,7 @@
 //! that are wanted and the number of rows that are enough go to the leaves as values, not as text. A leaf checks what it
 //! is asked as it would check any client: who asks needs the right to read the table, and columns and values must fit it.
 
+mod groups;
 mod links;
 mod question;
 mod scan;
@@ -21,8 +22,10 @@ use coload_cluster::{Map, ShardBy, Table};
 use coload_receive::{At, Member};
 use coload_store::Snapshot;
 use coload_types::{Error, Result};
+use datafusion::physical_plan::ExecutionPlan;
 use tokio::runtime::Handle;
 
+use crate::aggregate::groups_on_codes;
 use crate::database::Database;
 use crate::error::from_datafusion;
 use crate::names::folded_schema;
@@ -33,7 +36,9 @@ use crate::statement::Planned;
 use crate::table::StoreTable;
 use links::Links;
 
+pub(crate) use groups::{Aggregates, decode_group, encode_group};
 pub use question::{QUESTION_TYPE, Question};
+pub(crate) use scan::ClusterScanExec;
 pub(crate) use table::ClusterTable;
 
 /// The cluster that a database is part of.
@@ -130,7 +135,11 @@ pub(crate) fn rows_of_question(
     let threads = database.options().threads;
     let scan = StoreScanExec::new(table, question.columns, question.tests, limit, threads);
     let scan = scan.map_err(from_datafusion)?;
-    Ok(Planned::of_scan(database, rights, Arc::new(scan)))
+    let plan: Arc<dyn ExecutionPlan> = match question.aggregates {
+        None => Arc::new(scan),
+        Some(asked) => groups_on_codes(scan, asked)?,
+    };
+    Ok(Planned::of_scan(database, rights, plan))
 }
 
 /// Refuses a statement that works on one store only.

@@ -5,6 +5,7 @@
 //!   tests: count; column and one of
 //!     0 range: two bounds, each 0 | 1 value | 2 value (excluded)     1 one of: count, values    2 none of: count, values
 //!     3 prefix: bytes    4 NULL    5 not NULL
+//!   groups: 0, or 1 and what `groups` says
 //! ```
 //!
 //! Values have the physical form of their column. Bytes of others are hostile: counts are checked against the bytes that
@@ -16,6 +17,8 @@ use coload_ddl::Schema;
 use coload_scan::{Predicate, Test};
 use coload_types::bytes::{ByteReader, put_bytes, put_signed, put_varint};
 use coload_types::{Error, Physical, Result, Value};
+
+use super::groups::Aggregates;
 
 /// Name of the type of a ticket that is a question.
 pub const QUESTION_TYPE: &str = "type.coload/cluster.Question";
@@ -39,6 +42,8 @@ pub struct Question {
     pub columns: Vec<usize>,
     /// Tests that each row passes.
     pub tests: Vec<Predicate>,
+    /// Groups that are wanted in the place of rows.
+    pub(crate) aggregates: Option<Aggregates>,
 }
 
 /// Whether tests can be sent: one that is a function cannot.
@@ -64,6 +69,8 @@ impl Question {
             put_varint(&mut out, *column as u64);
             put_test(&mut out, test)?;
         }
+        out.push(u8::from(self.aggregates.is_some()));
+        self.aggregates.iter().for_each(|aggregates| aggregates.put(&mut out));
         Ok(out)
     }
 
@@ -86,8 +93,15 @@ impl Question {
         let name = String::from_utf8(reader.bytes()?.to_vec());
         let name = name.map_err(|_| wrong("a name that is not UTF-8"))?;
         let limit = reader.varint()?.checked_sub(1);
-        let mut question =
-            Question { version, table, name, limit, columns: Vec::new(), tests: Vec::new() };
+        let mut question = Question {
+            version,
+            table,
+            name,
+            limit,
+            columns: Vec::new(),
+            tests: Vec::new(),
+            aggregates: None,
+        };
         let schema = schema(&question)?;
         let column = |reader: &mut ByteReader<'_>| match reader.varint_u32()? as usize {
             column if column < schema.len() => Ok(column),
@@ -101,6 +115,11 @@ impl Question {
             let physical = schema.columns()[column].data_type.physical();
             question.tests.push(Predicate { column, test: read_test(&mut reader, physical)? });
         }
+        question.aggregates = match reader.u8()? {
+            0 => None,
+            1 => Some(Aggregates::read(&mut reader, &schema)?),
+            other => return Err(wrong(&format!("groups {other}"))),
+        };
         reader.finish()?;
         if question.columns.is_empty() {
             return Err(wrong("no columns"));
@@ -109,11 +128,11 @@ impl Question {
     }
 }
 
-fn wrong(what: &str) -> Error {
+pub(super) fn wrong(what: &str) -> Error {
     Error::Corrupt(format!("a question to a leaf: {what}"))
 }
 
-fn put_value(out: &mut Vec<u8>, value: &Value) {
+pub(super) fn put_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Int(value) => put_signed(out, *value),
         Value::Wide(value) => out.extend(value.to_le_bytes()),
@@ -121,7 +140,7 @@ fn put_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-fn read_value(reader: &mut ByteReader<'_>, physical: Physical) -> Result<Value> {
+pub(super) fn read_value(reader: &mut ByteReader<'_>, physical: Physical) -> Result<Value> {
     Ok(match physical {
         Physical::Int => Value::Int(reader.signed()?),
         Physical::Wide => Value::Wide(reader.i128()?),
@@ -230,7 +249,15 @@ mod tests {
             of(1, Test::IsNotNull),
         ];
         let name = "t".to_owned();
-        Question { version: 9, table: 300, name, limit: Some(0), columns: vec![2, 0], tests }
+        Question {
+            version: 9,
+            table: 300,
+            name,
+            limit: Some(0),
+            columns: vec![2, 0],
+            tests,
+            aggregates: Some(Aggregates::default()),
+        }
     }
 
     #[test]

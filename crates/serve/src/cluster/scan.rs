@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use coload_ddl::Schema;
+use coload_scan::Predicate;
+use coload_types::Result as StoreResult;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -19,10 +22,13 @@ use datafusion::physical_plan::{
 };
 
 use super::Cluster;
+use super::groups::Aggregates;
+use super::links::LeafRows;
 use super::question::Question;
 use crate::error::to_datafusion;
 use crate::filter::describe;
 use crate::scan::StoreScanExec;
+use crate::table::StoreTable;
 
 /// Another leaf that is read.
 #[derive(Debug, Clone)]
@@ -37,6 +43,9 @@ pub(crate) struct OfLeaf {
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterScanExec {
     cluster: Cluster,
+    /// For its columns; its rows are those of `own`.
+    table: StoreTable,
+    projection: Vec<usize>,
     own: Option<Arc<StoreScanExec>>,
     others: Arc<[OfLeaf]>,
     question: Question,
@@ -47,9 +56,9 @@ pub(crate) struct ClusterScanExec {
 impl ClusterScanExec {
     pub fn new(
         cluster: Cluster,
-        own: Option<StoreScanExec>,
+        (table, own): (StoreTable, Option<StoreScanExec>),
         others: Vec<OfLeaf>,
-        question: Question,
+        (question, projection): (Question, Vec<usize>),
         schema: SchemaRef,
     ) -> Self {
         let count = own.as_ref().map_or(0, partitions) + others.len();
@@ -63,12 +72,71 @@ impl ClusterScanExec {
         .with_scheduling_type(SchedulingType::Cooperative);
         ClusterScanExec {
             cluster,
+            table,
+            projection,
             own: own.map(Arc::new),
             others: others.into(),
             question,
             schema,
             properties: Arc::new(properties),
         }
+    }
+
+    /// Columns of the table.
+    pub fn columns(&self) -> &Schema {
+        self.table.columns()
+    }
+
+    /// Which of them are read, in the order of the output.
+    pub fn projection(&self) -> &[usize] {
+        &self.projection
+    }
+
+    /// Tests that each row passes.
+    pub fn tests(&self) -> &[Predicate] {
+        &self.question.tests
+    }
+
+    /// Whether a number of rows is enough.
+    pub fn is_limited(&self) -> bool {
+        self.question.limit.is_some()
+    }
+
+    /// The scan of the node's own rows, if it has some.
+    pub fn own(&self) -> Option<&StoreScanExec> {
+        self.own.as_deref()
+    }
+
+    /// Number of leaves that are read.
+    pub fn leaves(&self) -> usize {
+        usize::from(self.own.is_some()) + self.others.len()
+    }
+
+    /// Asks the other leaves for groups.
+    pub fn ask_groups(&self, aggregates: &Aggregates) -> Vec<GroupsOfLeaf> {
+        let aggregates = Some(aggregates.clone());
+        let question = Question { aggregates, ..self.question.clone() };
+        let handle = self.cluster.handle();
+        let ask = |leaf: &OfLeaf| {
+            let rows = self.cluster.inner.links.ask(&handle, &leaf.address, question.clone());
+            GroupsOfLeaf { rows, leaf: leaf.clone(), table: question.name.clone() }
+        };
+        self.others.iter().map(ask).collect()
+    }
+}
+
+/// The groups of a leaf that was asked.
+pub(crate) struct GroupsOfLeaf {
+    rows: LeafRows,
+    leaf: OfLeaf,
+    table: String,
+}
+
+impl GroupsOfLeaf {
+    /// The next of them, a binary value each; `None` at the end.
+    pub async fn next(&mut self) -> Option<StoreResult<RecordBatch>> {
+        let next = self.rows.next().await?;
+        Some(next.map_err(|error| without_leaf(error, &self.leaf, &self.table)))
     }
 }
 
@@ -85,13 +153,10 @@ impl DisplayAs for ClusterScanExec {
         )?;
         let own = usize::from(self.own.is_some());
         write!(f, ", leaves={}", own + self.others.len())?;
-        if let Some(own) = &self.own {
-            let columns = own.table().columns();
-            let tests = self.question.tests.iter().map(|test| describe(test, columns));
-            let tests = tests.collect::<Vec<_>>();
-            if !tests.is_empty() {
-                write!(f, ", tests={}", tests.join(" AND "))?;
-            }
+        let tests = self.question.tests.iter().map(|test| describe(test, self.columns()));
+        let tests = tests.collect::<Vec<_>>();
+        if !tests.is_empty() {
+            write!(f, ", tests=[{}]", tests.join(" AND "))?;
         }
         match self.question.limit {
             Some(limit) => write!(f, ", limit={limit}"),

@@ -150,9 +150,16 @@ impl TableProvider for ClusterTable {
             // A leaf gives at least one column; who counts rows needs none of it.
             columns: if projection.is_empty() { vec![0] } else { projection.clone() },
             tests,
+            aggregates: None,
         };
         let schema = Arc::new(self.own.arrow().project(&projection)?);
         let cluster = self.reading.cluster.clone();
-        Ok(Arc::new(ClusterScanExec::new(cluster, own, others, question, schema)))
+        Ok(Arc::new(ClusterScanExec::new(
+            cluster,
+            (self.own.clone(), own),
+            others,
+            (question, projection),
+            schema,
+        )))
     }
 }
