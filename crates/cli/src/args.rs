@@ -93,7 +93,7 @@ pub enum Command {
     #[command(after_help = examples::LOADS)]
     Loads(LoadsArgs),
     /// Show a cluster: its nodes, its tables, and which leaf has how many shards of each.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::CLUSTER)]
     Cluster(ClusterCommand),
     /// Measure a database server: methods, connections and rows, for later loads into it.
     ///
@@ -125,7 +125,6 @@ pub struct CompletionsArgs {
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
     /// Show nodes, tables and shards, and how far each node has come.
-    #[command(after_help = examples::CLUSTER_STATUS)]
     Status(ClusterStatusArgs),
 }
 

@@ -61,8 +61,8 @@ Examples:
       Loads with their state, rows, rejects and bytes.
 ";
 
-/// Examples of `coload cluster status`.
-pub const CLUSTER_STATUS: &str = "\
+/// Examples of `coload cluster`.
+pub const CLUSTER: &str = "\
 Examples:
   coload cluster status /shared/cluster
       From the directory that the nodes share; tells how far each has come.

@@ -440,6 +440,7 @@ mod tests {
     use coload_ddl::parse_columns;
     use coload_source::{FixedWidths, InputFields};
     use coload_types::Value;
+    use coload_types::bytes::checksum;
     use std::sync::Arc;
 
     fn description() -> LoadDescription {

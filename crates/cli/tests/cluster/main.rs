@@ -4,4 +4,6 @@
 mod faults;
 mod loads;
 mod nodes;
+mod readers;
 mod refused;
+mod users;

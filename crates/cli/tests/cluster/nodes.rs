@@ -32,20 +32,43 @@ impl Run {
 pub struct Nodes {
     folder: TempDir,
     ports: Vec<u16>,
+    /// More flags of each node, and variables of all processes.
+    flags: Vec<String>,
+    variables: Vec<(&'static str, String)>,
+    scheme: &'static str,
     running: Vec<Option<Child>>,
 }
 
 impl Nodes {
     /// A cluster of so many nodes, which all serve.
     pub fn start(count: usize) -> Self {
+        let mut nodes = Self::new(count);
+        (0..count).for_each(|node| nodes.serve(node, None));
+        nodes
+    }
+
+    /// A cluster of nodes that log in at each other over TLS, with the files and the token that `prepare` makes in its
+    /// folder: flags of a node, variables of all.
+    pub fn start_with(
+        count: usize,
+        prepare: impl FnOnce(&Self) -> (Vec<String>, Vec<(&'static str, String)>),
+    ) -> Self {
+        let mut nodes = Self::new(count);
+        (nodes.flags, nodes.variables) = prepare(&nodes);
+        nodes.scheme = "coloads";
+        (0..count).for_each(|node| nodes.serve(node, None));
+        nodes
+    }
+
+    fn new(count: usize) -> Self {
         let listeners: Vec<TcpListener> =
             (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports = listeners.iter().map(|l| l.local_addr().unwrap().port()).collect();
         drop(listeners);
         let folder = tempfile::tempdir().unwrap();
-        let mut nodes = Nodes { folder, ports, running: (0..count).map(|_| None).collect() };
-        (0..count).for_each(|node| nodes.serve(node, None));
-        nodes
+        let running = (0..count).map(|_| None).collect();
+        let (flags, variables) = (Vec::new(), Vec::new());
+        Nodes { folder, ports, flags, variables, scheme: "coload", running }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -62,7 +85,7 @@ impl Nodes {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_coload"));
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
-        command.env_remove("FAILPOINTS");
+        command.env_remove("FAILPOINTS").envs(self.variables.iter().cloned());
         command
     }
 
@@ -78,6 +101,7 @@ impl Nodes {
             fs::File::options().create(true).append(true).open(self.path(&format!("log{node}")));
         let mut command = self.command(&["serve", "--store", &store, "--listen", &address]);
         command.args(["--cluster", "place", "--grace", "1", "--threads", "1"]);
+        command.args(&self.flags);
         command.stdout(Stdio::null()).stderr(log.unwrap());
         if let Some(point) = failpoint {
             command.env("FAILPOINTS", format!("{point}=return(abort)"));
@@ -121,7 +145,12 @@ impl Nodes {
     }
 
     pub fn address(&self, node: usize) -> String {
-        format!("coload://127.0.0.1:{}", self.ports[node])
+        format!("{}://127.0.0.1:{}", self.scheme, self.ports[node])
+    }
+
+    /// The address of a node for a user, whose password is "secret" and his name.
+    pub fn address_of(&self, user: &str, node: usize) -> String {
+        format!("{}://{user}@127.0.0.1:{}", self.scheme, self.ports[node])
     }
 
     /// Runs a statement at a node.
