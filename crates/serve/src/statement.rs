@@ -29,6 +29,7 @@ mod nodes;
 mod on_conflict;
 mod parameters;
 mod pivot;
+mod planned;
 mod refusal;
 mod schemas;
 mod shard;
@@ -75,165 +76,10 @@ pub(crate) use answers::{count_batch, count_schema};
 pub use columns::{parse_columns, parse_create_table};
 pub use limits::StatementLimits;
 pub use parameters::Parameters;
+pub use planned::Planned;
+use planned::{Opened, Work};
 pub(crate) use refusal::unsupported;
 pub use split::{Statements, split_statements};
-
-/// A statement that was looked at and has not run.
-pub struct Planned {
-    work: Work,
-    rights: Rights,
-    schema: SchemaRef,
-    parameters: ArrowSchema,
-    experience: Arc<Experience>,
-}
-
-/// What is to be done.
-enum Work {
-    Query {
-        session: Box<SessionState>,
-        /// What the plan was made of; it is planned again where memory is short.
-        logical: Box<LogicalPlan>,
-        plan: Arc<dyn ExecutionPlan>,
-    },
-    Insert(Box<insert::Insert>),
-    CreateAs(Box<insert::CreateAs>),
-    Change(Box<change::Change>),
-    Ddl(Box<SqlStatement>),
-    /// What only names the schema that there is.
-    Nothing,
-    View(Box<view::NewView>),
-    Copy(Box<copy::Export>),
-    /// Rows of the store for another node of the cluster.
-    Scan {
-        session: Box<SessionState>,
-        plan: Arc<dyn ExecutionPlan>,
-    },
-    /// CREATE TABLE .. SHARD BY.
-    Shard(Box<shard::NewTable>),
-    /// Its parameters have no values yet.
-    Open(Opened),
-}
-
-/// What a statement is whose parameters have no values yet.
-enum Opened {
-    Query,
-    /// One whose answer is a count of rows.
-    Counting,
-}
-
-impl fmt::Debug for Planned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Planned").field("schema", &self.schema).finish_non_exhaustive()
-    }
-}
-
-impl Planned {
-    /// Columns of the answer.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// A field for each parameter. The type is what the place of the parameter asks for, and text
-    /// where that may be anything.
-    pub fn parameters(&self) -> &ArrowSchema {
-        &self.parameters
-    }
-
-    /// Whether it changes something, or writes a file.
-    pub fn writes(&self) -> bool {
-        self.counts_rows() || matches!(self.work, Work::Ddl(_) | Work::View(_) | Work::Shard(_))
-    }
-
-    /// Whether its answer is the number of rows it has written, deleted or changed.
-    pub fn counts_rows(&self) -> bool {
-        let open = matches!(self.work, Work::Open(Opened::Counting));
-        let counts = matches!(
-            self.work,
-            Work::Insert(_) | Work::CreateAs(_) | Work::Change(_) | Work::Copy(_)
-        );
-        open || counts
-    }
-
-    /// What it will have met in inputs when it has run.
-    pub(crate) fn experience(&self) -> Arc<Experience> {
-        Arc::clone(&self.experience)
-    }
-
-    /// Rows of the store that another node of the cluster asks for.
-    pub(crate) fn of_scan(
-        database: &Database,
-        rights: &Rights,
-        plan: Arc<dyn ExecutionPlan>,
-    ) -> Self {
-        let session = Box::new(database.session_of_plan());
-        Planned {
-            schema: plan.schema(),
-            work: Work::Scan { session, plan },
-            rights: rights.clone(),
-            parameters: ArrowSchema::empty(),
-            experience: Arc::default(),
-        }
-    }
-
-    /// Runs it, and tells how many rows it counts.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub(crate) async fn counted(self, database: &Database) -> Result<u64> {
-        let counts = self.counts_rows();
-        let mut answer = Box::pin(self.run(database)).await?;
-        let mut rows = 0;
-        while let Some(batch) = answer.next().await? {
-            if counts {
-                rows += batch.column(0).as_primitive::<UInt64Type>().iter().flatten().sum::<u64>();
-            }
-        }
-        Ok(rows)
-    }
-
-    /// Starts it. Must be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// `Invalid` when parameters have no values, and what goes wrong at once.
-    pub async fn run(self, database: &Database) -> Result<Answer> {
-        let user = self.rights.user();
-        match self.work {
-            Work::Query { session, logical, plan } => {
-                let rows = execute(&session, Some(&logical), plan)?;
-                Ok(Answer::new(spelling::renamed(rows, &self.schema)))
-            }
-            Work::Scan { session, plan } => execute(&session, None, plan).map(Answer::new),
-            Work::Insert(insert) => {
-                database.own_store("INSERT")?;
-                insert.run(database, user).await
-            }
-            Work::CreateAs(table) => {
-                database.own_store("CREATE TABLE .. AS")?;
-                table.run(database, user).await
-            }
-            Work::Change(change) => {
-                database.own_store("a change of rows")?;
-                change.run(database, &self.rights).await
-            }
-            Work::View(view) => view.run(database.own_store("CREATE VIEW")?),
-            Work::Nothing => Ok(done()),
-            Work::Shard(table) => table.run(database, &self.rights),
-            Work::Ddl(statement) => match &*statement {
-                SqlStatement::AlterTable(change) => {
-                    let limits = database.options().statements;
-                    let store = database.own_store("ALTER TABLE")?;
-                    alter::run(store, &self.rights, change, &limits)
-                }
-                other => ddl::run(database, &self.rights, other),
-            },
-            Work::Copy(copy) => copy.run(database, user).await,
-            Work::Open(_) => Err(Error::Invalid(format!(
-                "the statement has {} parameters, and none has a value",
-                self.parameters.fields().len()
-            ))),
-        }
-    }
-}
 
 /// Looks at one statement, on a thread for planning. Of one that has a PIVOT the values that become columns are asked for first.
 pub(crate) async fn plan(
