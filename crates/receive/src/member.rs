@@ -57,6 +57,8 @@ impl std::fmt::Debug for Member {
 struct Doing {
     state: State,
     held: HeldVersions,
+    /// The version that was come to last.
+    last: Option<At>,
 }
 
 /// A version of the cluster, as a node has it.
@@ -110,7 +112,7 @@ impl Member {
             }
             Ok(Change::Changed(()))
         })?;
-        let state = Mutex::new(Doing { state, held: HeldVersions::default() });
+        let state = Mutex::new(Doing { state, held: HeldVersions::default(), last: None });
         let member = Member { store, maps, id, sort_with, state, drop_share: OnceLock::new() };
         Ok(Arc::new(member))
     }
@@ -136,6 +138,18 @@ impl Member {
     /// `Unavailable` when the place is away or the disk fails; `Corrupt` when the store lacks what it had prepared.
     pub fn look(&self) -> Result<At> {
         self.catch_up(&mut lock(&self.state))
+    }
+
+    /// The newest version for who reads. While the place is away it is the last that was known: reads go on.
+    ///
+    /// # Errors
+    /// As [`Self::look`].
+    pub fn read(&self) -> Result<At> {
+        let mut doing = lock(&self.state);
+        match (self.catch_up(&mut doing), &doing.last) {
+            (Err(Error::Unavailable(_)), Some(last)) => Ok(last.clone()),
+            (newest, _) => newest,
+        }
     }
 
     /// The node's rows of a table, by its id, as of a version of the map.
@@ -167,7 +181,9 @@ impl Member {
             // Merges made newer versions of the store, with the same rows.
             let snapshot = self.store.snapshot()?;
             doing.held.hold(map.version, snapshot.clone(), &doing.state.tables);
-            return Ok(At { map, snapshot });
+            let at = At { map, snapshot };
+            doing.last = Some(at.clone());
+            return Ok(at);
         }
         Err(Error::Unavailable(
             "the map of the cluster changes faster than this node follows".into(),
@@ -201,6 +217,7 @@ impl Member {
                 }
                 What::Aborted { load } => {
                     self.drop_shares(|share| share.of.load == load)?;
+                    // Also one whose journal went before a crash: it must not count when the load is tried again.
                     self.maps.forget_prepared(load, self.id)?;
                 }
             }
@@ -292,6 +309,7 @@ impl Member {
                     share.of.load
                 ))
             })?;
+            self.maps.forget_prepared(share.of.load, self.id)?;
         }
         Ok(())
     }

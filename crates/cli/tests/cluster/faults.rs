@@ -166,6 +166,26 @@ fn a_load_that_is_given_up_is_dropped_everywhere_and_can_be_loaded_again() {
     assert_eq!(seen(&nodes, "loaded again"), [0]);
 }
 
+#[test]
+fn while_the_place_is_away_loads_wait_and_statements_go_on() {
+    let nodes = with_table(3);
+    let file = write(&nodes, 0);
+    load(&nodes, 0, &file);
+    assert_eq!(seen(&nodes, "before"), [0]);
+    std::fs::rename(nodes.path("place"), nodes.path("elsewhere")).unwrap();
+    assert_eq!(seen(&nodes, "away"), [0]);
+    let file = write(&nodes, 1);
+    let failed = nodes.load(1, "t", &[&SIZES[..], &["1", &file]].concat());
+    assert!(failed.status == Some(1) && failed.err.contains("of the cluster"), "{failed:?}");
+    // One that waits goes on by itself.
+    let mut client = spawn(&nodes, 1, &file, None, "60");
+    std::thread::sleep(Duration::from_millis(700));
+    assert!(client.try_wait().unwrap().is_none());
+    std::fs::rename(nodes.path("elsewhere"), nodes.path("place")).unwrap();
+    assert!(client.wait().unwrap().success());
+    assert_eq!(seen(&nodes, "back"), [0, 1]);
+}
+
 /// Kills in one run of the test; more with `COLOAD_KILLS`.
 const KILLS: u64 = 25;
 

@@ -90,7 +90,7 @@ impl Cluster {
 
     /// The newest version, for a statement: the node's own snapshot, and the map.
     pub(crate) fn read(&self) -> Result<(Snapshot, Reading)> {
-        let At { map, snapshot } = self.inner.member.look()?;
+        let At { map, snapshot } = self.inner.member.read()?;
         Ok((snapshot, Reading { cluster: self.clone(), map }))
     }
 }
