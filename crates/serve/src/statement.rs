@@ -39,13 +39,11 @@ pub(crate) mod text;
 pub(crate) mod tree;
 mod view;
 
-use std::fmt;
 use std::sync::Arc;
 
 use coload_store::Snapshot;
-use coload_types::{Error, Result};
-use datafusion::arrow::array::AsArray;
-use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef, UInt64Type};
+use coload_types::Result;
+use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
@@ -58,12 +56,11 @@ use datafusion::sql::sqlparser::ast::{
     Query, ShowCreateObject, ShowStatementFilter, Statement as SqlStatement,
 };
 
-use crate::Answer;
 use crate::catalog::ExtraTable;
 use crate::cluster::Reading;
 use crate::database::Database;
 use crate::error::from_datafusion;
-use crate::external::{Experience, Externals};
+use crate::external::Externals;
 use crate::memory::{batch_rows, execute};
 use crate::names::find_table;
 use crate::rights::Rights;
