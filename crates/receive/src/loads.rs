@@ -412,6 +412,10 @@ impl Inner {
 
     /// The CREATE TABLE of a table, empty if there is none.
     pub fn describe(&self, table: &str) -> Result<String> {
+        if let Some(member) = self.member() {
+            // A table that another node made a moment ago is there.
+            member.read()?;
+        }
         let snapshot = self.store.snapshot()?;
         Ok(snapshot.table(table).map_or(String::new(), |t| create_table_sql(&t.name, &t.schema)))
     }

@@ -14,6 +14,7 @@
 //!
 //! Memory: two partitions, an outbox for each leaf.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ use crate::pipeline::{Loaded, Stop};
 use crate::report::{
     Earlier, LoadReport, Merged, NetworkReport, Published, published_without_rejects,
 };
+use crate::request::LoadRequest;
 use crate::target::{Out, Routing, Target};
 use crate::widen::Way;
 
@@ -106,15 +108,16 @@ pub fn take(
     let mut pause = PAUSE_FIRST;
     let mut got_on = Instant::now();
     let mut nth = 0;
+    let mut began = None;
     loop {
         let before = totals.partitions;
-        match attempt(load, remote, (map, table), nth, &mut totals) {
+        match attempt(load, remote, (map, table), (nth, &mut began), &mut totals) {
             Ok(Some(mut report)) => {
                 report.set_costs(started);
                 return Ok(report);
             }
             // It is there, and is wanted once more.
-            Ok(None) => nth += 1,
+            Ok(None) => (nth, began) = (nth + 1, None),
             Err(Error::Unavailable(text))
                 if load.request.inputs.read_once().is_none() || !totals.has_begun =>
             {
@@ -176,7 +179,7 @@ fn attempt(
     load: Load<'_>,
     remote: &RemoteOptions,
     (map, table): (&Map, &Table),
-    nth: u64,
+    (nth, began): (u64, &mut Option<i64>),
     totals: &mut Totals,
 ) -> Result<Option<LoadReport>> {
     totals.attempts += 1;
@@ -199,6 +202,13 @@ fn attempt(
         return Ok(Some(earlier(load, id, &leaves, note)));
     }
     totals.has_begun = true;
+    // Once it is known, all attempts of this process are of that time.
+    let began_us = match *began {
+        Some(began_us) => began_us,
+        None => *began.insert(began_at(load.request, &leaves, id)?),
+    };
+    let request = as_begun(load.request, began_us)?;
+    let load = load.with_request(&request);
     let (loaded, clock, rows) = send(load, remote, table, &leaves, totals)?;
     let Loaded { partitions, account, .. } = loaded;
     hit("cluster::client::sent");
@@ -245,6 +255,35 @@ fn attempt(
     report.network.get_or_insert_default().link = totals.link();
     report.network.get_or_insert_default().attempts = totals.attempts;
     Ok(Some(report))
+}
+
+/// When the load began first: rows that a leaf has are of that time, and so must be all.
+fn began_at(request: &LoadRequest, leaves: &[Leaf], id: LoadId) -> Result<i64> {
+    let welcome = |leaf: &Leaf| match &leaf.is {
+        LeafIs::Open(_, welcome) => welcome.began_us,
+        LeafIs::Prepared | LeafIs::Published(_) => None,
+    };
+    let began_us = leaves.iter().filter_map(welcome).min();
+    let is_timed = request.program.is_some() || request.derivation.is_some();
+    let is_prepared = leaves.iter().any(|leaf| matches!(leaf.is, LeafIs::Prepared));
+    match began_us {
+        // A leaf that has prepared its share no longer says when it began.
+        Some(_) if is_timed && is_prepared => Err(Error::Refused(format!(
+            "some leaves have prepared load {id} and others have not, and its columns or filters may depend on the time at which it began \
+             (drop it with coload loads --abort {id}, and load again)"
+        ))),
+        began_us => Ok(began_us.unwrap_or(request.began_us)),
+    }
+}
+
+/// The request of a load that began at a time.
+fn as_begun(request: &LoadRequest, began_us: i64) -> Result<Cow<'_, LoadRequest>> {
+    if began_us == request.began_us {
+        return Ok(Cow::Borrowed(request));
+    }
+    let mut begun = request.clone();
+    begun.begin_at(began_us)?;
+    Ok(Cow::Owned(begun))
 }
 
 fn sum(account: &Account, of: fn(&FileCounts) -> u64) -> u64 {
