@@ -219,6 +219,7 @@ fn open(place: &str, identity: &Identity, options: Options) -> coload::Result<Ki
             inputs: Arc::new(InPlace::default()),
             allowed: Allowed::Everything,
         }),
+        cluster: usual.cluster,
     };
     Ok(Kind::Store(Box::new(store), database))
 }

@@ -55,7 +55,7 @@ impl Blocks {
         let here = wanted[first..].iter().take_while(|part| part.start < block.end);
         let mut unwanted = Vec::new();
         let mut next = block.start;
-        for part in here.cloned().chain([block.end..block.end]) {
+        for part in here.cloned().chain(std::iter::once(block.end..block.end)) {
             if next < part.start {
                 unwanted.push((next - block.start) as usize..(part.start - block.start) as usize);
             }

@@ -27,7 +27,7 @@ impl Seen {
         let start = touched.first().map_or(range.start, |known| known.start.min(range.start));
         let end = touched.last().map_or(range.end, |known| known.end.max(range.end));
         self.bytes += (end - start) - known;
-        self.ranges.splice(first..behind, [start..end]);
+        self.ranges.splice(first..behind, std::iter::once(start..end));
     }
 }
 
