@@ -130,7 +130,9 @@ impl<'a> Lab<'a> {
         let plans = columns
             .iter()
             .enumerate()
-            .map(|(i, c)| plan_column(&sample.rows(), i, c.data_type, DictionaryLimit::default()))
+            .map(|(i, c)| {
+                plan_column(&sample.rows(), i, c.data_type, (DictionaryLimit::default(), None))
+            })
             .collect();
         let physicals = columns.iter().map(|c| c.data_type.physical()).collect();
         let rows = text[1..1 + end].iter().filter(|b| **b == b'\n').count();
