@@ -9,6 +9,7 @@
     sales     few-sales, sales       7 decimals       36,000,000 rows in 8 and in 200 files
     json      small-json             one document a file, 100,000 files
     lineitem  lineitem               6,001,215 rows as Parquet (snappy), written by DuckDB
+              lineitem-one-group     the same in one row group, by pyarrow: all of it is looked at before its first row
               lineitem-json          its first 2,000,000 rows as lines of JSON
 
 A fixture is a folder in the cache, named by a checksum of this file and of its parameters: what made it is known, and it
@@ -38,6 +39,7 @@ CASES = {
     "sales": {"kind": "sales", "rows": 36_000_000 // 200, "files": 200},
     "small-json": {"kind": "json", "rows": 1, "files": 100_000},
     "lineitem": {"kind": "lineitem", "format": "parquet", "rows": 6_001_215, "files": 1},
+    "lineitem-one-group": {"kind": "lineitem", "format": "parquet", "rows": 6_001_215, "files": 1, "groups": 1},
     "lineitem-json": {"kind": "lineitem", "format": "json", "rows": 2_000_000, "files": 1},
 }
 
@@ -145,7 +147,7 @@ def make_json(folder, chosen):
 
 
 def make_lineitem(folder, chosen, cache, generator):
-    """The first rows of TPC-H's lineitem in another format, as DuckDB writes it."""
+    """The first rows of TPC-H's lineitem in another format, as DuckDB writes it, or pyarrow in so many row groups."""
     import duckdb
 
     command = [generator, "generate", "lineitem", "--scale", "1", "--cache", cache]
@@ -153,4 +155,11 @@ def make_lineitem(folder, chosen, cache, generator):
     columns = ", ".join(f"'{column.name}': '{column.type}'" for column in read_schema(text.with_suffix(".sql")).columns)
     rows = f"SELECT * FROM read_csv('{text}', delim = '|', header = false, columns = {{{columns}}}) LIMIT {chosen['rows']}"
     form = "FORMAT parquet, COMPRESSION snappy" if chosen["format"] == "parquet" else "FORMAT json"
+    if "groups" in chosen:
+        import pyarrow.parquet
+
+        table = duckdb.execute(rows).to_arrow_table()
+        rows_of_group = -(-chosen["rows"] // chosen["groups"])
+        pyarrow.parquet.write_table(table, folder / "lineitem.parquet", compression="snappy", row_group_size=rows_of_group)
+        return
     duckdb.execute(f"COPY ({rows}) TO '{folder}/lineitem.{chosen['format']}' ({form})")
