@@ -140,10 +140,10 @@ fn connections_change_while_rows_go_and_others_are_minded(server: &Server) {
         ));
         format!("--table {name} --append --resumable --method insert --chunk-size 2KiB")
     };
-    let alone = server.file("alone.csv", &numbered(8000));
+    let alone = server.file("alone.csv", &numbered(30_000));
     let told = database(&server.load(&alone, &table("alone")));
     assert!(text(&told["changes"]).contains("is tried"), "{told}");
-    assert_eq!(server.sql("SELECT count(*), count(DISTINCT id) FROM alone"), "8000|8000");
+    assert_eq!(server.sql("SELECT count(*), count(DISTINCT id) FROM alone"), "30000|30000");
     let rows = 60_000;
     let file = server.file("slow.csv", &numbered(rows));
     let mut child = server.load_command(&file, &table("slow"));
