@@ -88,18 +88,13 @@ const PURGE_DELAY: mi_option_t = 15;
 /// The value that means never.
 const NEVER: std::ffi::c_long = -1;
 /// The value that means when they are freed.
-#[cfg(feature = "sql")]
 const AT_ONCE: std::ffi::c_long = 0;
 /// From this budget on pages are kept: with less, the sizes of the past take what is needed for those of the next.
 const KEEP_FROM: usize = 1 << 30;
 
-/// Milliseconds after which a load of little memory gives back what it freed: what it takes meanwhile are mostly the same sizes, and a
-/// page that is taken anew costs a fault.
-const SOON: std::ffi::c_long = 50;
-
-/// Keeps pages that are freed from now on, or gives them back soon if the memory that may be used is small.
+/// Keeps pages that are freed from now on, or gives them back if the memory that may be used is small.
 pub fn keep_freed_pages(memory: usize) {
-    let delay = if memory < KEEP_FROM { SOON } else { NEVER };
+    let delay = if memory < KEEP_FROM { AT_ONCE } else { NEVER };
     // SAFETY: sets a number in a table of the allocator; the index is one of its options.
     unsafe { mi_option_set(PURGE_DELAY, delay) }
 }
