@@ -92,9 +92,18 @@ const AT_ONCE: std::ffi::c_long = 0;
 /// From this budget on pages are kept: with less, the sizes of the past take what is needed for those of the next.
 const KEEP_FROM: usize = 1 << 30;
 
+/// Milliseconds after which a load of some memory gives back what it freed: what it takes meanwhile are mostly the same sizes, and a
+/// page that is taken anew costs a fault. With less than [`SOON_FROM`] that would be too much of it.
+const SOON: std::ffi::c_long = 50;
+const SOON_FROM: usize = 96 << 20;
+
 /// Keeps pages that are freed from now on, or gives them back if the memory that may be used is small.
 pub fn keep_freed_pages(memory: usize) {
-    let delay = if memory < KEEP_FROM { AT_ONCE } else { NEVER };
+    let delay = match memory {
+        KEEP_FROM.. => NEVER,
+        SOON_FROM.. => SOON,
+        _ => AT_ONCE,
+    };
     // SAFETY: sets a number in a table of the allocator; the index is one of its options.
     unsafe { mi_option_set(PURGE_DELAY, delay) }
 }
