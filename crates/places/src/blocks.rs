@@ -123,13 +123,15 @@ mod tests {
         let far = 10 * GAP_BYTES;
         let blocks = Blocks::of_ranges([far..far + 9, 4..4, 0..5, 3..8, 20..30], 1 << 20);
         assert_eq!(ranges(&blocks), [0..30, far..far + 9]);
-        assert_eq!((blocks.unwanted(0), blocks.unwanted(1)), (vec![8..20], vec![]));
+        assert!(blocks.unwanted(0).into_iter().eq(std::iter::once(8..20)));
+        assert!(blocks.unwanted(1).is_empty());
         let cut = Blocks::of_ranges(std::iter::once(0..10), 4);
         assert_eq!(ranges(&cut), [0..4, 4..8, 8..10]);
         assert_eq!(ranges(&Blocks::of_ranges(std::iter::once(0..9), 4)), [0..3, 3..6, 6..9]);
         let cut = Blocks::of_ranges([0..1, 6..7, 9..10], 5);
         assert_eq!(ranges(&cut), [0..5, 5..10]);
-        assert_eq!((cut.unwanted(0), cut.unwanted(1)), (vec![1..5], vec![0..1, 2..4]));
+        assert!(cut.unwanted(0).into_iter().eq(std::iter::once(1..5)));
+        assert_eq!(cut.unwanted(1), [0..1, 2..4]);
         assert_eq!(Blocks::of_ranges([], 4).len(), 0);
     }
 

@@ -28,9 +28,7 @@ fn seed() -> u64 {
 
 fn with_table(count: usize) -> Nodes {
     let nodes = Nodes::start(count);
-    nodes
-        .sql(0, "CREATE TABLE t (load BIGINT, k BIGINT, v VARCHAR) SHARD BY (k) SHARDS 16")
-        .is_done();
+    nodes.sql(0, "CREATE TABLE t (load BIGINT, k BIGINT, v VARCHAR) SHARD BY (k) SHARDS 16").done();
     nodes
 }
 
@@ -62,7 +60,7 @@ fn spawn(nodes: &Nodes, node: usize, file: &str, failpoint: Option<&str>, patien
 }
 
 fn load(nodes: &Nodes, node: usize, file: &str) {
-    nodes.load(node, "t", &[&SIZES[..], &["60", file]].concat()).is_done();
+    nodes.load(node, "t", &[&SIZES[..], &["60", file]].concat()).done();
 }
 
 /// Checks what all nodes see: whole loads, each row once. Gives the numbers of the loads.
@@ -150,13 +148,13 @@ fn a_load_that_is_given_up_is_dropped_everywhere_and_can_be_loaded_again() {
     let file = write(&nodes, 0);
     let mut client = spawn(&nodes, 0, &file, Some("cluster::client::prepared"), "60");
     assert!(!client.wait().unwrap().success());
-    let listed = nodes.run(&["loads", "--server", &nodes.address(1)]).is_done().out;
+    let listed = nodes.run(&["loads", "--server", &nodes.address(1)]).done().out;
     let id = listed.lines().find(|line| line.contains("complete")).unwrap();
     let id = id.split_whitespace().next().unwrap();
-    nodes.run(&["loads", "--server", &nodes.address(1), "--abort", id]).is_done();
+    nodes.run(&["loads", "--server", &nodes.address(1), "--abort", id]).done();
     let until = Instant::now() + Duration::from_secs(10);
     for node in 0..3 {
-        while nodes.run(&["loads", "--server", &nodes.address(node)]).is_done().out.contains(id) {
+        while nodes.run(&["loads", "--server", &nodes.address(node)]).done().out.contains(id) {
             assert!(Instant::now() < until, "node {node} keeps the load");
             std::thread::sleep(Duration::from_millis(50));
         }

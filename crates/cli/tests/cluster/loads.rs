@@ -54,31 +54,31 @@ fn statements_at_any_node_answer_as_a_store_does() {
     nodes.write("a.csv", rows(0..30_000));
     nodes.write("b.csv", rows(30_000..50_000));
     for shard_by in ["SHARD BY (k) SHARDS 16", "SHARD BY (name, g)", ""] {
-        nodes.sql(1, &format!("CREATE TABLE t ({COLUMNS}) {shard_by}")).is_done();
+        nodes.sql(1, &format!("CREATE TABLE t ({COLUMNS}) {shard_by}")).done();
         let flags =
             ["a.csv", "b.csv", "--no-header", "--columns", COLUMNS, "--chunk-size", "100000"];
-        let load = nodes.load(2, "t", &flags).is_done();
+        let load = nodes.load(2, "t", &flags).done();
         assert!(load.out.contains("loaded 50,000 rows into t"), "{load:?}");
         if !nodes.path("store").exists() {
             let into = ["--into", "store", "--table", "t"];
-            nodes.run(&[&["load"][..], &flags, &into].concat()).is_done();
+            nodes.run(&[&["load"][..], &flags, &into].concat()).done();
         }
         for (number, query) in QUERIES.iter().enumerate() {
             let run =
-                nodes.run(&["sql", "--store", "store", "--output", "csv", "-c", query]).is_done();
+                nodes.run(&["sql", "--store", "store", "--output", "csv", "-c", query]).done();
             let expected: Vec<&str> = run.out.lines().skip(1).collect();
             assert_eq!(nodes.query(number % 4, query), expected, "{shard_by}: {query}");
         }
-        let plan = nodes.sql(0, "EXPLAIN SELECT g, sum(price) FROM t GROUP BY g").is_done().out;
+        let plan = nodes.sql(0, "EXPLAIN SELECT g, sum(price) FROM t GROUP BY g").done().out;
         assert!(plan.contains("AggregateOnCodesExec") && plan.contains("leaves=4"), "{plan}");
         // It is a no-op the second time, from any node, and loaded again if that is wanted.
-        let again = nodes.load(3, "t", &flags).is_done();
+        let again = nodes.load(3, "t", &flags).done();
         assert!(again.err.contains("nothing was loaded"), "{again:?}");
-        let more = nodes.load(0, "t", &[&flags[..], &["--again"]].concat()).is_done();
+        let more = nodes.load(0, "t", &[&flags[..], &["--again"]].concat()).done();
         assert!(more.out.contains("loaded 50,000 rows"), "{more:?}");
         assert_eq!(nodes.query(1, "SELECT count(*), count(DISTINCT k) FROM t"), ["100000,50000"]);
         // A table that is made anew is another one.
-        nodes.sql(3, "DROP TABLE t").is_done();
+        nodes.sql(3, "DROP TABLE t").done();
         assert!(nodes.sql(0, "SELECT * FROM t").status != Some(0));
     }
 }
@@ -87,7 +87,7 @@ fn statements_at_any_node_answer_as_a_store_does() {
 fn groups_of_leaves_whose_rows_have_no_codes_are_made_of_their_rows() {
     let nodes = Nodes::start(2);
     let columns = "k BIGINT, v BIGINT";
-    nodes.sql(0, &format!("CREATE TABLE t ({columns}) SHARD BY (k) SHARDS 2")).is_done();
+    nodes.sql(0, &format!("CREATE TABLE t ({columns}) SHARD BY (k) SHARDS 2")).done();
     // Few values of v at the leaf of one key, many at that of the other.
     let mut at = [0, 1].map(|node| (0..20).find(|k| asks(&nodes, node, *k)).unwrap());
     for _ in 0..2 {
@@ -96,7 +96,7 @@ fn groups_of_leaves_whose_rows_have_no_codes_are_made_of_their_rows() {
         let many = (0..3_000_u64).map(|v| format!("{many},{}\n", v * 1_000_003));
         nodes.write("a.csv", few.chain(many).collect::<String>());
         let flags = ["a.csv", "--no-header", "--columns", columns];
-        nodes.load(0, "t", &flags).is_done();
+        nodes.load(0, "t", &flags).done();
         at.reverse();
         for node in 0..2 {
             let query =
@@ -126,7 +126,7 @@ fn rejects_filters_and_rules_are_those_of_one_load() {
     text.push_str(&rows(7_001..7_010));
     nodes.write("a.csv", text);
     let columns = format!("{COLUMNS}, CHECK (price >= 0)");
-    nodes.sql(0, &format!("CREATE TABLE t ({columns}) SHARD BY (k)")).is_done();
+    nodes.sql(0, &format!("CREATE TABLE t ({columns}) SHARD BY (k)")).done();
     let flags = [
         "a.csv",
         "--no-header",
@@ -142,7 +142,7 @@ fn rejects_filters_and_rules_are_those_of_one_load() {
     assert!(failed.err.contains("a.csv:5001"), "{failed:?}");
     assert_eq!(nodes.query(2, "SELECT count(*) FROM t"), ["0"]);
     let more = ["--max-rejects", "2", "--rejects", "rejects.csv", "--where", "k <> 4999"];
-    let load = nodes.load(1, "t", &[&flags[..], &more].concat()).is_done();
+    let load = nodes.load(1, "t", &[&flags[..], &more].concat()).done();
     assert!(load.out.contains("5,008 rows"), "{load:?}");
     let rejects = std::fs::read_to_string(nodes.path("rejects.csv")).unwrap();
     assert!(rejects.contains("not a number") && rejects.contains("7000"), "{rejects}");
@@ -154,7 +154,7 @@ fn rejects_filters_and_rules_are_those_of_one_load() {
 fn rows_of_a_primary_key_give_way_as_at_one_server() {
     let nodes = Nodes::start(4);
     let columns = "k BIGINT, v VARCHAR, PRIMARY KEY (k)";
-    nodes.sql(0, &format!("CREATE TABLE t ({columns})")).is_done();
+    nodes.sql(0, &format!("CREATE TABLE t ({columns})")).done();
     let file = |name: &str, keys: std::ops::Range<u64>, value: &str| {
         nodes.write(name, keys.map(|k| format!("{k},{value}\n")).collect::<String>());
     };
@@ -165,7 +165,7 @@ fn rows_of_a_primary_key_give_way_as_at_one_server() {
     let refused = nodes.load(0, "t", &flags("a.csv")[..4]);
     assert_eq!(refused.status, Some(1), "{refused:?}");
     assert!(refused.err.contains("--on-conflict ignore or replace"), "{refused:?}");
-    let load = |file, rule| nodes.load(1, "t", &[&flags(file)[..], &[rule]].concat()).is_done();
+    let load = |file, rule| nodes.load(1, "t", &[&flags(file)[..], &[rule]].concat()).done();
     load("a.csv", "ignore");
     load("b.csv", "replace");
     load("c.csv", "ignore");
@@ -179,18 +179,18 @@ fn a_node_more_serves_all_tables_and_has_shards_of_those_made_then() {
     let mut nodes = Nodes::start(3);
     nodes.kill(2);
     // It is in the map, and a table that is made now has shards there too.
-    nodes.sql(0, "CREATE TABLE t (k BIGINT) SHARD BY (k) SHARDS 12").is_done();
+    nodes.sql(0, "CREATE TABLE t (k BIGINT) SHARD BY (k) SHARDS 12").done();
     nodes.write("a.csv", (0..1_000).map(|k| format!("{k}\n")).collect::<String>());
     let flags = ["a.csv", "--no-header", "--columns", "k BIGINT", "--patience", "1"];
     let load = nodes.load(0, "t", &flags);
     assert_eq!(load.status, Some(1), "{load:?}");
     assert!(load.err.contains("leaf coload://127.0.0.1"), "{load:?}");
     nodes.serve(2, None);
-    nodes.load(0, "t", &flags).is_done();
+    nodes.load(0, "t", &flags).done();
     assert_eq!(nodes.query(2, "SELECT count(*), sum(k) FROM t"), ["1000,499500"]);
-    let status = nodes.run(&["cluster", "status", "place"]).is_done().out;
+    let status = nodes.run(&["cluster", "status", "place"]).done().out;
     assert_eq!(status.matches("4 coload://").count(), 3, "{status}");
-    let asked = nodes.run(&["cluster", "status", &nodes.address(1)]).is_done().out;
+    let asked = nodes.run(&["cluster", "status", &nodes.address(1)]).done().out;
     assert!(asked.contains("4 coload://"), "{asked}");
     // A leaf that is away is named, and those that are pruned do not miss it.
     nodes.kill(1);

@@ -1,5 +1,5 @@
 //! Clusters of real processes: loads, statements, and processes that are killed at every step of a load.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod faults;
 mod loads;

@@ -22,7 +22,7 @@ impl Run {
         Run { status: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
-    pub fn is_done(self) -> Self {
+    pub fn done(self) -> Self {
         assert_eq!(self.status, Some(0), "{self:?}");
         self
     }
@@ -160,7 +160,7 @@ impl Nodes {
 
     /// The answer of a node as lines of CSV, without the header.
     pub fn query(&self, node: usize, text: &str) -> Vec<String> {
-        let run = self.sql(node, text).is_done();
+        let run = self.sql(node, text).done();
         run.out.lines().skip(1).map(str::to_owned).collect()
     }
 

@@ -10,7 +10,7 @@ const LOADS: u64 = 12;
 #[test]
 fn a_statement_sees_all_rows_of_a_load_or_none_while_loads_go_on() {
     let nodes = Nodes::start(4);
-    nodes.sql(0, "CREATE TABLE t (load BIGINT, k BIGINT) SHARD BY (k) SHARDS 16").is_done();
+    nodes.sql(0, "CREATE TABLE t (load BIGINT, k BIGINT) SHARD BY (k) SHARDS 16").done();
     let (ended, seen) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for node in 0..2 {
@@ -47,7 +47,7 @@ fn a_statement_sees_all_rows_of_a_load_or_none_while_loads_go_on() {
                         (0..ROWS).map(|k| format!("{load},{k}\n")).collect::<String>(),
                     );
                     let flags = ["--no-header", "--columns", "load BIGINT, k BIGINT", &name];
-                    nodes.load(client as usize, "t", &flags).is_done();
+                    nodes.load(client as usize, "t", &flags).done();
                     // Who loaded sees it at once, at any node.
                     let query = format!("SELECT count(*) FROM t WHERE load = {load}");
                     assert_eq!(nodes.query(3, &query), [ROWS.to_string()]);

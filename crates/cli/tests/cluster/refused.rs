@@ -5,7 +5,7 @@ use crate::nodes::Nodes;
 #[test]
 fn what_a_cluster_cannot_do_is_said() {
     let mut nodes = Nodes::start(2);
-    nodes.sql(0, "CREATE TABLE t (k BIGINT, v VARCHAR) SHARD BY (k) SHARDS 4").is_done();
+    nodes.sql(0, "CREATE TABLE t (k BIGINT, v VARCHAR) SHARD BY (k) SHARDS 4").done();
     nodes.write("a.csv", "1,a\n2,b\n");
     let flags = ["a.csv", "--no-header", "--columns", "k BIGINT, v VARCHAR"];
     for (more, said) in [
@@ -52,7 +52,7 @@ fn what_a_cluster_cannot_do_is_said() {
         let run = nodes.sql(0, text);
         assert!(run.status != Some(0) && run.err.contains(said), "{text}: {run:?}");
     }
-    nodes.sql(0, "CREATE TABLE IF NOT EXISTS t (z BIGINT)").is_done();
+    nodes.sql(0, "CREATE TABLE IF NOT EXISTS t (z BIGINT)").done();
     assert_eq!(nodes.query(1, "SELECT count(*) FROM t"), ["0"]);
     // The store of a node is not changed or read alone.
     nodes.kill(0);
@@ -89,7 +89,7 @@ fn what_a_cluster_cannot_do_is_said() {
             "--columns",
             "k BIGINT, v VARCHAR",
         ])
-        .is_done();
+        .done();
     let run =
         nodes.run(&[&["serve", "--store", "alone", "--cluster", "place"][..], &listen].concat());
     assert!(run.status == Some(1) && run.err.contains("has tables already"), "{run:?}");

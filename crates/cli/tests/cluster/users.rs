@@ -12,7 +12,7 @@ fn line(nodes: &Nodes, user: &str, rights: &str) -> String {
     let mut command = nodes.command(&["hash-password"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "secret{user}").unwrap();
-    let hash = Run::of(child.wait_with_output().unwrap()).is_done().out;
+    let hash = Run::of(child.wait_with_output().unwrap()).done().out;
     format!("{user} {} {rights}\n", hash.trim())
 }
 
@@ -63,12 +63,12 @@ fn load(nodes: &Nodes, user: &str, node: usize, table: &str) -> Run {
 fn nodes_log_in_at_each_other_and_rights_are_those_of_who_asks() {
     let nodes = start("nodes.secretnodes");
     nodes.write("a.csv", (0..500).map(|k| format!("{k}\n")).collect::<String>());
-    sql(&nodes, "ada", 0, "CREATE TABLE t (k BIGINT) SHARD BY (k) SHARDS 6").is_done();
+    sql(&nodes, "ada", 0, "CREATE TABLE t (k BIGINT) SHARD BY (k) SHARDS 6").done();
     let refused = sql(&nodes, "eve", 1, "CREATE TABLE u (k BIGINT)");
     assert!(refused.status != Some(0), "{refused:?}");
-    load(&nodes, "ada", 1, "t").is_done();
+    load(&nodes, "ada", 1, "t").done();
     for user in ["ada", "nodes"] {
-        let answer = sql(&nodes, user, 2, "SELECT count(*), sum(k) FROM t").is_done();
+        let answer = sql(&nodes, user, 2, "SELECT count(*), sum(k) FROM t").done();
         assert!(answer.out.contains("500,124750"), "{answer:?}");
     }
     // Who may not see it does not: no rows, no name in the map, and no load.
@@ -77,9 +77,9 @@ fn nodes_log_in_at_each_other_and_rights_are_those_of_who_asks() {
     let address = nodes.address_of("eve", 0);
     let mut status = nodes.command(&["cluster", "status", &address]);
     status.env("COLOAD_PASSWORD", "secreteve").env_remove("COLOAD_TOKEN");
-    let status = Run::of(status.output().unwrap()).is_done().out;
+    let status = Run::of(status.output().unwrap()).done().out;
     assert!(!status.contains(" t ") && !status.contains("\nt "), "{status}");
-    let answer = sql(&nodes, "ada", 0, "SELECT count(*) FROM t").is_done();
+    let answer = sql(&nodes, "ada", 0, "SELECT count(*) FROM t").done();
     assert!(answer.out.contains("500"), "{answer:?}");
 }
 
@@ -87,8 +87,8 @@ fn nodes_log_in_at_each_other_and_rights_are_those_of_who_asks() {
 fn a_node_without_the_right_to_read_gets_nothing_of_others() {
     let nodes = start("eve.secreteve");
     nodes.write("a.csv", (0..500).map(|k| format!("{k}\n")).collect::<String>());
-    sql(&nodes, "ada", 0, "CREATE TABLE t (k BIGINT) SHARD BY (k) SHARDS 6").is_done();
-    load(&nodes, "ada", 0, "t").is_done();
+    sql(&nodes, "ada", 0, "CREATE TABLE t (k BIGINT) SHARD BY (k) SHARDS 6").done();
+    load(&nodes, "ada", 0, "t").done();
     let failed = sql(&nodes, "ada", 0, "SELECT count(*) FROM t");
     assert!(failed.status != Some(0) && failed.err.contains("leaf coloads://"), "{failed:?}");
 }
