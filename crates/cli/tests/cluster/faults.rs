@@ -4,27 +4,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::nodes::Nodes;
+use crate::random::{Random, seed};
 
 const ROWS: u64 = 3_000;
-
-/// Numbers that look random, from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-/// The seed of `COLOAD_SEED`, else one of the clock.
-fn seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
-    given.unwrap_or(now.as_nanos() as u64) | 1
-}
 
 fn with_table(count: usize) -> Nodes {
     let nodes = Nodes::start(count);

@@ -4,6 +4,8 @@
 mod faults;
 mod loads;
 mod nodes;
+#[path = "../it/random.rs"]
+mod random;
 mod readers;
 mod refused;
 mod users;

@@ -6,31 +6,13 @@ use std::time::{Duration, Instant};
 
 use coload::Coload;
 
+use crate::random::{Random, seed};
 use crate::support::{COLUMNS, Sandbox, rows};
 
 /// Kills in one run of the test.
 const KILLS: u32 = 100;
 /// Rows of each load.
 const ROWS: u64 = 20_000;
-
-/// Numbers that look random, from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-/// The seed of `COLOAD_SEED`, else one of the clock.
-fn seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
-    given.unwrap_or(now.as_nanos() as u64) | 1
-}
 
 fn spawn(sandbox: &Sandbox) -> std::process::Child {
     sandbox

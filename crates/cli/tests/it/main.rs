@@ -23,6 +23,7 @@ mod memory_served;
 mod parquet;
 mod parquet_faults;
 mod parquet_input;
+mod random;
 mod rejects_file;
 mod reports;
 mod row_sql;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use coload_object_server::ObjectServer;
 
+use crate::random::{Random, seed};
 use crate::serve::Server;
 use crate::support::{Run, Sandbox};
 
@@ -417,24 +418,6 @@ fn more_workers_than_splits_have_nothing_to_do() {
         }
         assert_eq!(seen(sandbox), expected(2));
     });
-}
-
-/// Numbers that look random, from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-fn seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let given = std::env::var("COLOAD_SEED").ok().and_then(|s| s.parse().ok());
-    given.unwrap_or(now.as_nanos() as u64) | 1
 }
 
 /// How long workers are killed at random.
