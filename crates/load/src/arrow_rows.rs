@@ -255,9 +255,13 @@ struct Block {
 }
 
 impl Block {
-    fn column<'a>(&'a self, array: &'a WantedArray, wanted: usize) -> Result<Column<'a>> {
+    fn column<'a>(
+        &'a self,
+        (array, wanted): (&'a WantedArray, usize),
+        rows: std::ops::Range<usize>,
+    ) -> Result<Column<'a>> {
         let (name, field) = (&self.source.name, &self.source.arrow.fields[wanted]);
-        let slice = read_array(field, &array.data, self.rows.clone());
+        let slice = read_array(field, &array.data, rows);
         let slice = slice.map_err(|fault| told(name, fault))?;
         let dictionary = match &slice.values {
             SliceValues::Keys(..) => array.dictionary.clone(),
@@ -279,9 +283,10 @@ impl TypedBlock for Block {
         self.bytes
     }
 
-    fn columns(&self) -> Result<(usize, Vec<Column<'_>>)> {
-        let arrays = self.arrays.iter().zip(&self.wanted);
-        let columns = arrays.map(|(array, wanted)| self.column(array, *wanted));
-        Ok((self.rows.len(), columns.collect::<Result<_>>()?))
+    fn columns(&self, wanted: usize) -> Result<(usize, Vec<Column<'_>>)> {
+        let rows = self.rows.start..self.rows.start + self.rows.len().min(wanted);
+        let arrays = self.arrays.iter().zip(self.wanted.iter().copied());
+        let columns = arrays.map(|of| self.column(of, rows.clone()));
+        Ok((rows.len(), columns.collect::<Result<_>>()?))
     }
 }

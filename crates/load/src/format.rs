@@ -222,7 +222,7 @@ pub trait Reading: Sync {
 
 /// Gives a chunk its number; is told what came with it, and what plans a partition that it is the first of.
 pub type Number<'a> =
-    &'a mut dyn FnMut(&Arrival, &mut dyn FnMut() -> PartitionPlan) -> Result<usize>;
+    &'a mut dyn FnMut(&Arrival, &mut dyn FnMut() -> Result<PartitionPlan>) -> Result<usize>;
 
 /// Work that is done ahead of the workers.
 pub trait WorkAhead: Sync {

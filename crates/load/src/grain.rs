@@ -22,7 +22,7 @@ use coload_types::Physical;
 use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 use crate::account::COUNTED_BYTES;
-use crate::request::{InputForm, LoadRequest};
+use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::text::OPEN_FILE_BYTES;
 
@@ -38,10 +38,6 @@ const CHUNK_SHARE: usize = 64;
 const CHUNK_SHARE_MOST: usize = 20;
 /// Records of a fragment below which its pages cost more than they hold.
 const ROWS_WANTED: usize = 1024;
-/// Bytes of a value, on average, from which on few values repeat, and most fragments of a partition of such values where they wait for its
-/// end, as those of typed inputs do: more share nothing that is worth the memory, which a virtual machine may have to get first.
-const LONG_VALUE_BYTES: usize = 64;
-const FRAGMENTS_OF_LONG_VALUES: usize = 16;
 /// Share of the memory that all workers that parse may take.
 const PARSERS_SHARE: usize = 3;
 /// Bytes of a dictionary that is full, with what finds its values.
@@ -160,13 +156,9 @@ impl Grain {
             usize::try_from(bytes).unwrap_or(usize::MAX) / (chunk_bytes / 100 * percent).max(1)
         });
         let fragments = fragments.min(sorted_fragments);
-        let most = match record.is_of_long_values() && request.form != InputForm::Text {
-            true => resources.fragments_per_partition.min(FRAGMENTS_OF_LONG_VALUES),
-            false => resources.fragments_per_partition,
-        };
         Grain {
             chunk_bytes,
-            fragments_per_partition: most.min(fragments).max(1),
+            fragments_per_partition: resources.fragments_per_partition.min(fragments).max(1),
             dictionary_bytes,
             sorted_rows: (memory / (SORTED_ROW_BYTES + 2 * record.text_bytes)).max(1) as u64,
             segment_bytes: if sorted.is_some() { 0 } else { given / SEGMENT_SHARE },
@@ -216,11 +208,6 @@ pub struct RecordSize {
 }
 
 impl RecordSize {
-    /// Whether its values are so long that few of them repeat.
-    fn is_of_long_values(&self) -> bool {
-        self.text_bytes / self.columns.max(1) >= LONG_VALUE_BYTES
-    }
-
     /// The size of a record of which there is a sample, with so many bytes of text on average; without one it is taken
     /// to have short fields.
     pub fn new(request: &LoadRequest, text_bytes: Option<usize>) -> Self {
@@ -341,25 +328,6 @@ mod tests {
                     assert!(held <= most, "{columns} {data_type} {memory}: {held}, {grain:?}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn partitions_of_long_values_that_wait_are_small() {
-        let resources = with_memory(16 << 30);
-        for (form, bytes, most) in [
-            (InputForm::Parquet, 10 * LONG_VALUE_BYTES, FRAGMENTS_OF_LONG_VALUES),
-            (InputForm::Parquet, 100, resources.fragments_per_partition),
-            (InputForm::Text, 10 * LONG_VALUE_BYTES, resources.fragments_per_partition),
-        ] {
-            let mut request = request(10, DataType::Varchar(None));
-            request.form = form;
-            request.record = Some(RecordSize::new(&request, Some(bytes)));
-            assert_eq!(
-                Grain::of(&request, &resources).fragments_per_partition,
-                most,
-                "{form:?} {bytes}"
-            );
         }
     }
 

@@ -14,6 +14,9 @@ use coload_types::{Error, Result};
 
 use crate::derive::Deriver;
 
+/// The symbols of each column that is read; `None` for columns without.
+pub type KnownSymbols = [Option<Arc<SymbolEncoder>>];
+
 /// How the columns of a partition are read; the same for all its fragments.
 #[derive(Debug)]
 pub struct PartitionPlan {
@@ -74,6 +77,15 @@ impl PartitionPlan {
     /// Whether a column of the table comes as values that nobody has looked at.
     fn is_unsorted(&self, column: usize) -> bool {
         self.read_of(column).is_none() && self.derived_dictionary(column).is_none()
+    }
+
+    /// The symbols of all columns that are read.
+    pub fn symbols(&self) -> Arc<KnownSymbols> {
+        let encoder = |plan: &ColumnPlan| match plan {
+            ColumnPlan::Text { encoder, .. } => Some(Arc::clone(encoder)),
+            _ => None,
+        };
+        self.read.iter().map(encoder).collect()
     }
 
     /// The symbols of a column read whose texts are plain.

@@ -16,6 +16,7 @@ mod dictionary;
 mod input;
 mod look;
 mod parser;
+mod plan;
 mod stream;
 mod worker;
 
@@ -26,6 +27,7 @@ pub use dictionary::{Column, Dictionary};
 pub use input::{Asked, BATCH_SHARE, FileBody, batch_bytes_max, fields_of_columns, read_at};
 pub use look::{TypedField, TypedInput, TypedKind};
 pub use parser::{RowsDone, RowsRead, TypedParser};
+pub use plan::{TypedPlans, first_rows, plan_of};
 pub use stream::{
     BlockReader, Held, HeldBlock, Step, StreamChunks, StreamRows, StreamSource, StreamTurn,
 };
@@ -34,7 +36,7 @@ pub use worker::{Gate, TypedWorker};
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_source::{ColumnPlan, Mended};
+use coload_source::Mended;
 use coload_transform::DistinctSketch;
 use coload_types::{Physical, Result};
 
@@ -58,18 +60,6 @@ pub fn cutting(asked: Asked<'_>) -> Cutting {
         fragments_per_partition: grain.fragments_per_partition,
         sample_bytes: asked.request.sample_bytes.unwrap_or(u64::MAX),
     }
-}
-
-/// The plan of a partition: columns of which `is_coded` is true have codes.
-pub fn plan_of(leg: &Leg<'_>, is_coded: impl Fn(usize) -> bool) -> PartitionPlan {
-    let columns = leg.request.read_schema().columns().iter().enumerate();
-    let plan =
-        columns.map(|(number, column)| match (is_coded(number), column.data_type.physical()) {
-            (true, _) => ColumnPlan::Codes,
-            (false, Physical::Bytes) => ColumnPlan::PlainText,
-            (false, _) => ColumnPlan::PlainNumbers,
-        });
-    PartitionPlan::new(plan.collect(), Vec::new())
 }
 
 /// A parser for a partition.

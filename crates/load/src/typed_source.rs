@@ -108,11 +108,11 @@ pub trait TypedBlock: Debug + Send + Sync {
     /// Bytes that they take.
     fn bytes(&self) -> usize;
 
-    /// Their number, and their columns. Values that the type of a field does not express are told by a column of texts.
+    /// Its first rows, at least so many as are wanted or all that there are: their number, and their columns. Values that the type of a field does not express are told by a column of texts.
     ///
     /// # Errors
     /// `Corrupt` when the bytes are none that the engine sends.
-    fn columns(&self) -> Result<(usize, Vec<Column<'_>>)>;
+    fn columns(&self, wanted: usize) -> Result<(usize, Vec<Column<'_>>)>;
 }
 
 /// The rows of a source, as they are cut.

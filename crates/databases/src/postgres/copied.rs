@@ -90,11 +90,11 @@ impl TypedBlock for CopiedRows {
         self.bytes.len()
     }
 
-    fn columns(&self) -> Result<(usize, Vec<TypedColumn<'_>>)> {
+    fn columns(&self, wanted: usize) -> Result<(usize, Vec<TypedColumn<'_>>)> {
         let mut columns: Vec<ColumnBuilder> =
             self.kinds.iter().map(|kind| ColumnBuilder::new(*kind)).collect();
         let (mut rest, mut rows) = (&self.bytes[..], 0);
-        while !rest.is_empty() {
+        while !rest.is_empty() && rows < wanted {
             let count = i16::from_be_bytes(take_array(&mut rest)?);
             if usize::try_from(count) != Ok(columns.len()) {
                 return Err(corrupt("has rows of another length"));
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn rows_are_read_whole() {
         let rows = CopiedRows::new(answer(), true, true, kinds()).expect("rows");
-        let (count, columns) = rows.columns().expect("columns");
+        let (count, columns) = rows.columns(usize::MAX).expect("columns");
         assert_eq!((count, columns.len()), (1, 4));
         assert_eq!(columns[0].get(0), Some(coload_arrow::Scalar::Number(7, 0)));
         assert_eq!(columns[2].get(0), None);
@@ -244,11 +244,11 @@ mod tests {
                 bytes[at] = value;
                 // Whatever comes of it.
                 if let Ok(rows) = CopiedRows::new(bytes, true, true, kinds()) {
-                    let _ = rows.columns().map(|(rows, columns)| (rows, columns.len()));
+                    let _ = rows.columns(usize::MAX).map(|(rows, columns)| (rows, columns.len()));
                 }
                 let cut = whole[..at].to_vec();
                 if let Ok(rows) = CopiedRows::new(cut, true, false, kinds()) {
-                    let is_whole = rows.columns().is_ok();
+                    let is_whole = rows.columns(usize::MAX).is_ok();
                     assert!(
                         !is_whole || at == SIGNATURE.len() + 8 || at >= whole.len() - 2,
                         "{at}"

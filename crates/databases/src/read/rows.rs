@@ -27,7 +27,7 @@ impl TypedBlock for ReadRows {
         self.bytes
     }
 
-    fn columns(&self) -> Result<(usize, Vec<TypedColumn<'_>>)> {
+    fn columns(&self, _wanted: usize) -> Result<(usize, Vec<TypedColumn<'_>>)> {
         let copy = |column: &TypedColumn<'static>| TypedColumn {
             values: column.values.clone(),
             slice: column.slice.clone(),

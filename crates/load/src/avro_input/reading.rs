@@ -91,19 +91,22 @@ impl BlockForm for AvroForm {
     fn read_place(
         file: &BlockFile<HeadRead>,
         run: &RunAt,
-        _rows: Rows,
+        rows: Rows,
         read: &mut ChunkRead<'_, Self>,
     ) -> Result<()> {
         read.room.take(run.bytes);
         let bytes =
             read.clock.time(Step::Read, || read_at(&file.file, run.start, run.bytes as usize))?;
         let (mut at, mut number) = (0, run.first_block);
-        while at < bytes.len() {
+        let (mut read_rows, wanted) = (0, rows.rows.end - rows.rows.start);
+        // Blocks without rows are counted where all rows are wanted.
+        while at < bytes.len() && (read_rows < wanted || wanted == run.rows) {
             let start = run.start + at as u64;
             let spot = (run.file as usize, start);
             let (head, stored) = block_at(&bytes[at..], &file.is)
                 .map_err(|error| fault(read.asked, spot, number, error))?;
             at += head.total_bytes() as usize;
+            read_rows += head.rows;
             let piece = Piece {
                 file: run.file as usize,
                 number,

@@ -16,10 +16,10 @@ use super::input::{NestedRead, Spot, fault};
 use super::prune::intersection;
 use crate::format::{Leg, PieceSpan, Read, Reading, Tick};
 use crate::grain::Grain;
-use crate::partition::PartitionPlan;
+use crate::partition::{KnownSymbols, PartitionPlan};
 use crate::typed::{
-    Asked, Column, FileBody, Gate, Rows, RowsRead, TypedParser, TypedWorker, add_rows, add_span,
-    batch_bytes_max, parser_of, plan_of,
+    Asked, Column, FileBody, Gate, Rows, RowsRead, TypedParser, TypedPlans, TypedWorker, add_rows,
+    add_span, batch_bytes_max, first_rows, parser_of, plan_of,
 };
 
 /// Share of the memory that dictionaries may take which are kept.
@@ -39,6 +39,7 @@ pub struct ParquetReading<'a> {
     grain: Grain,
     cache: Cache,
     gate: Arc<Gate>,
+    plans: TypedPlans,
 }
 
 /// A row group that is being read.
@@ -59,6 +60,7 @@ impl<'a> ParquetReading<'a> {
             leg,
             cache: Cache::new(memory / DICTIONARIES_SHARE, memory / PAGES_SHARE),
             gate: Arc::default(),
+            plans: TypedPlans::default(),
         }
     }
 
@@ -149,6 +151,42 @@ impl<'a> ParquetReading<'a> {
         let values =
             self.source.files[group.at.file as usize].fields.of_column[column].values.clone();
         Ok(Column { values, slice, dictionary: None })
+    }
+
+    /// Plans the partition that starts with a chunk of the leg.
+    fn plan_from(&self, first: usize, known: &KnownSymbols) -> Result<PartitionPlan> {
+        let chunk = self.leg.from.chunks + first;
+        let rows = self.source.chunks.rows(|group| self.source.block(group), chunk);
+        let has_rows = |rows: &&Rows| !rows.rows.is_empty();
+        let Some(rows) = rows.iter().find(has_rows) else {
+            return plan_of(&self.leg, &self.grain, known, |_| false, |_| Ok(()));
+        };
+        let at = &self.source.groups[rows.block];
+        let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
+        let group = Group { index: rows.block, at, body: &body };
+        let columns = self.leg.request.read_schema().columns();
+        let mut coded = Vec::with_capacity(columns.len());
+        let fields = &self.source.files[at.file as usize].fields;
+        for (number, column) in columns.iter().enumerate() {
+            if fields.nested[number].is_some() {
+                coded.push(false);
+                continue;
+            }
+            let read = self.column_of(group, number);
+            let (_, read) = read.map_err(|error| self.fault(at, number, error))?;
+            coded.push(
+                column.data_type == DataType::Boolean
+                    || self.has_codes(&read, at.rows, column.data_type),
+            );
+        }
+        let read_first = |parser: &mut TypedParser| {
+            let rows_read = (first_rows(&rows.rows, &rows.span), rows.span.clone());
+            let tools = (&mut TypedWorker::new(&self.gate), parser);
+            // Pages are kept for the chunk that they are read for again.
+            self.parse_rows((group, chunk), rows_read, tools, &StepClock::default())?;
+            Ok(())
+        };
+        plan_of(&self.leg, &self.grain, known, |column| coded[column], read_first)
     }
 
     /// Reads rows of a column of a row group.
@@ -276,31 +314,7 @@ impl Reading for ParquetReading<'_> {
     }
 
     fn plan(&self, first: usize) -> Result<PartitionPlan> {
-        let chunk = self.leg.from.chunks + first;
-        let rows = self.source.chunks.rows(|group| self.source.block(group), chunk);
-        let has_rows = |rows: &&Rows| !rows.rows.is_empty();
-        let Some(first) = rows.iter().find(has_rows) else {
-            return Ok(plan_of(&self.leg, |_| false));
-        };
-        let at = &self.source.groups[first.block];
-        let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
-        let group = Group { index: first.block, at, body: &body };
-        let columns = self.leg.request.read_schema().columns();
-        let mut coded = Vec::with_capacity(columns.len());
-        let fields = &self.source.files[at.file as usize].fields;
-        for (number, column) in columns.iter().enumerate() {
-            if fields.nested[number].is_some() {
-                coded.push(false);
-                continue;
-            }
-            let read = self.column_of(group, number);
-            let (_, read) = read.map_err(|error| self.fault(at, number, error))?;
-            coded.push(
-                column.data_type == DataType::Boolean
-                    || self.has_codes(&read, at.rows, column.data_type),
-            );
-        }
-        Ok(plan_of(&self.leg, |column| coded[column]))
+        self.plans.plan(first, |first, known| self.plan_from(first, known))
     }
 
     fn parser(&self, plan: &PartitionPlan) -> TypedParser {

@@ -51,7 +51,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
                 let number = self.workers.lock().tasks.schedule.number_chunk();
                 lock(&self.books.account).start_chunk(arrival);
                 let bytes = arrival.source_bytes.iter().map(|(_, bytes)| bytes).sum::<u64>();
-                taken = Some((self.plan(number, || Ok(make())), bytes));
+                taken = Some((self.plan(number, make), bytes));
                 Ok(number)
             })
         })?;

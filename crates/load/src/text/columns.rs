@@ -1,11 +1,9 @@
 //! How the columns of a load are read from the fields of records.
 
-use std::sync::Arc;
-
-use coload_page::SymbolEncoder;
 use coload_source::{ColumnPlan, ColumnRules, Rows, TypeOrigin, plan_column};
 
 use crate::grain::ColumnRoom;
+use crate::partition::KnownSymbols;
 use crate::request::LoadRequest;
 
 /// How the columns that are read are read.
@@ -32,18 +30,6 @@ pub fn column_rules(request: &LoadRequest) -> Vec<ColumnRules> {
             origin: origin(column),
         })
         .collect()
-}
-
-/// The symbols of each column in the first partition of a leg; `None` for columns without.
-pub type KnownSymbols = [Option<Arc<SymbolEncoder>>];
-
-/// The symbols of a plan.
-pub fn symbols_of(plans: &[ColumnPlan]) -> Arc<KnownSymbols> {
-    let encoder = |plan: &ColumnPlan| match plan {
-        ColumnPlan::Text { encoder, .. } => Some(Arc::clone(encoder)),
-        _ => None,
-    };
-    plans.iter().map(encoder).collect()
 }
 
 /// Plans the columns from a sample's records; only as many columns of text have symbols as there is room for.

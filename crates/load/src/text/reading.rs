@@ -14,7 +14,7 @@ use coload_types::{Error, Result};
 use coload_wire::FieldsByInput;
 
 use super::chunks::{Piece, Start};
-use super::columns::{KnownSymbols, column_rules, symbols_of};
+use super::columns::column_rules;
 use super::cut::cut_chunk;
 use super::measure::Measured;
 use super::reader::{Gate, WindowReader};
@@ -26,7 +26,7 @@ use crate::format::{
     WorkAhead,
 };
 use crate::grain::Grain;
-use crate::partition::PartitionPlan;
+use crate::partition::{KnownSymbols, PartitionPlan};
 
 /// Text that is planned at once, if partitions are smaller.
 const PLANNED_BYTES: usize = 64 << 20;
@@ -53,7 +53,7 @@ impl Plans {
     }
 
     fn keep(&mut self, start: usize, way: usize, plan: &PartitionPlan) {
-        self.symbols.get_or_insert_with(|| symbols_of(&plan.read));
+        self.symbols.get_or_insert_with(|| plan.symbols());
         self.kept.push_back((start, way, plan.read.clone()));
         if self.kept.len() > KEPT_MAX {
             self.kept.pop_front();
@@ -273,7 +273,7 @@ impl Reading for TextReading<'_> {
         let mut numbered = 0;
         let turn = stream.turn(|chunk| {
             // Under the lock of the stream, so that the first chunk of a partition plans it.
-            numbered = number(&chunk.arrival(), &mut || self.plan_of(chunk))?;
+            numbered = number(&chunk.arrival(), &mut || Ok(self.plan_of(chunk)))?;
             self.taken.keep(numbered, Arc::clone(chunk));
             Ok(())
         })?;

@@ -7,11 +7,11 @@ use coload_source::{
 use coload_types::Result;
 
 use super::chunks::{Piece, Start};
-use super::columns::{KnownSymbols, plan_columns};
+use super::columns::plan_columns;
 use super::measure::Measured;
 use super::open_inputs::OpenInputs;
 use crate::grain::ColumnRoom;
-use crate::partition::PartitionPlan;
+use crate::partition::{KnownSymbols, PartitionPlan};
 
 /// Text that tells how long lines are.
 const FIRST_BYTES: usize = 256 << 10;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use coload_source::SAMPLE_ROWS;
 use coload_threads::{Step, StepClock};
 use coload_types::{Error, Result};
 
@@ -10,9 +11,9 @@ use super::stream::{Held, StreamTurn};
 use super::{Cut, SourceRows, TypedBlock};
 use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Taken, Tick, Turn};
 use crate::grain::Grain;
-use crate::partition::PartitionPlan;
+use crate::partition::{KnownSymbols, PartitionPlan};
 use crate::typed::{
-    BATCH_SHARE, Gate, RowsRead, TypedParser, TypedWorker, add_rows, parser_of, plan_of,
+    BATCH_SHARE, Gate, RowsRead, TypedParser, TypedPlans, TypedWorker, add_rows, parser_of, plan_of,
 };
 
 /// Reads the chunks of a leg.
@@ -21,6 +22,7 @@ pub struct SourceReading<'a> {
     leg: Leg<'a>,
     grain: Grain,
     gate: Arc<Gate>,
+    plans: TypedPlans,
     /// Chunks of a stream that may have to be read, or read again.
     taken: Taken<StreamChunk>,
 }
@@ -37,6 +39,7 @@ pub struct StreamChunk {
 }
 
 /// Rows of a chunk that were read so far.
+#[derive(Default)]
 struct SoFar {
     rows: u64,
     lines: u64,
@@ -53,25 +56,40 @@ impl<'a> SourceReading<'a> {
             taken: Taken::new(leg.way),
             leg,
             gate: Arc::default(),
+            plans: TypedPlans::default(),
         }
     }
 
-    /// The plan of a partition: fields with dictionaries have codes.
-    fn plan_of(&self) -> PartitionPlan {
+    /// The plan of a partition: fields with dictionaries have codes. Of what comes in order its first rows are there; parts
+    /// of what somebody else has may take a query each, and are read once.
+    fn plan_of(
+        &self,
+        known: &KnownSymbols,
+        first: Option<&StreamChunk>,
+    ) -> Result<PartitionPlan> {
         let SourceRows { source, wanted, .. } = self.source;
-        plan_of(&self.leg, |column| source.has_dictionary(wanted.fields[column]))
+        let is_coded = |column: usize| source.has_dictionary(wanted.fields[column]);
+        plan_of(&self.leg, &self.grain, known, is_coded, |parser| {
+            let Some((chunk, block)) = first.and_then(|chunk| Some((chunk, chunk.blocks.first()?)))
+            else {
+                return Ok(());
+            };
+            let (clock, mut worker) = (StepClock::default(), TypedWorker::new(&self.gate));
+            let tools = (&mut worker, parser);
+            self.add(&mut SoFar::default(), (&**block, SAMPLE_ROWS), &chunk.span, tools, &clock)
+        })
     }
 
-    /// Adds the rows of a block to those of a chunk, which stands at `span`.
+    /// Adds the first rows of a block, as many as are wanted, to those of a chunk, which stands at `span`.
     fn add(
         &self,
         so_far: &mut SoFar,
-        block: &dyn TypedBlock,
+        (block, wanted): (&dyn TypedBlock, usize),
         span: &Range<u64>,
         (worker, parser): (&mut TypedWorker, &mut TypedParser),
         clock: &StepClock,
     ) -> Result<()> {
-        let (rows, columns) = clock.time(Step::Read, || block.columns())?;
+        let (rows, columns) = clock.time(Step::Read, || block.columns(wanted))?;
         let bytes = columns.iter().map(|column| column.slice.bytes() as u64).sum::<u64>();
         so_far.bytes += bytes;
         if so_far.bytes > self.source.wanted.bytes_max {
@@ -123,12 +141,12 @@ impl<'a> SourceReading<'a> {
             (Some(start), Some(end)) => *start..*end,
             _ => return Err(none()),
         };
-        let mut so_far = SoFar { rows: 0, lines: 0, bytes: 0, span: None };
+        let mut so_far = SoFar::default();
         let mut reader = clock.time(Step::Read, || self.source.open_part(part))?;
         while let Some(block) = clock.time(Step::Read, || reader.next())? {
             let before = so_far.rows;
             let tools = (&mut *read.worker, &mut *read.parser);
-            self.add(&mut so_far, &*block, &span, tools, clock)?;
+            self.add(&mut so_far, (&*block, usize::MAX), &span, tools, clock)?;
             tick(0, so_far.rows - before)?;
         }
         tick(span.end - span.start, 0)?;
@@ -142,11 +160,11 @@ impl<'a> SourceReading<'a> {
         tick: &Tick<'_>,
     ) -> Result<Vec<PieceSpan>> {
         let chunk = self.taken.get(read.chunk)?;
-        let mut so_far = SoFar { rows: 0, lines: 0, bytes: 0, span: None };
+        let mut so_far = SoFar::default();
         for block in &chunk.blocks {
             let before = so_far.rows;
             let tools = (&mut *read.worker, &mut *read.parser);
-            self.add(&mut so_far, &**block, &chunk.span, tools, clock)?;
+            self.add(&mut so_far, (&**block, usize::MAX), &chunk.span, tools, clock)?;
             // Progress counts the bytes when the chunk is taken.
             tick(0, so_far.rows - before)?;
         }
@@ -167,7 +185,7 @@ impl Reading for SourceReading<'_> {
     }
 
     fn plan(&self, _first: usize) -> Result<PartitionPlan> {
-        Ok(self.plan_of())
+        self.plan_of(&[], None)
     }
 
     fn parser(&self, plan: &PartitionPlan) -> TypedParser {
@@ -194,7 +212,9 @@ impl Reading for SourceReading<'_> {
         let take = |chunk: StreamChunk| {
             let bytes = chunk.span.end - chunk.span.start;
             let arrival = Arrival { source_bytes: vec![(0, bytes)], ..Arrival::default() };
-            numbered = number(&arrival, &mut || self.plan_of())?;
+            numbered = number(&arrival, &mut || {
+                self.plans.plan(0, |_, known| self.plan_of(known, Some(&chunk)))
+            })?;
             self.taken.keep(numbered, Arc::new(chunk));
             Ok(())
         };

@@ -9,10 +9,10 @@ use coload_types::{Error, Result};
 use super::{BlockForm, BlockInputs, StreamBlock};
 use crate::format::{Arrival, Leg, Number, PieceSpan, Read, Reading, Taken, Tick, Turn, WorkAhead};
 use crate::grain::Grain;
-use crate::partition::PartitionPlan;
+use crate::partition::{KnownSymbols, PartitionPlan};
 use crate::typed::{
-    Asked, Column, Gate, RowsRead, StreamRows, StreamTurn, TypedParser, TypedWorker, add_rows,
-    add_span, batch_bytes_max, parser_of, plan_of,
+    Asked, Column, Gate, Rows, RowsRead, StreamRows, StreamTurn, TypedParser, TypedPlans,
+    TypedWorker, add_rows, add_span, batch_bytes_max, first_rows, parser_of, plan_of,
 };
 
 /// Reads the chunks of a leg.
@@ -22,6 +22,7 @@ pub struct BlockReading<'a, F: BlockForm> {
     grain: Grain,
     kept: F::Kept,
     gate: Arc<Gate>,
+    plans: TypedPlans,
     /// Chunks of a stream that may have to be read, or read again.
     taken: Taken<Vec<StreamRows<StreamBlock<F>>>>,
 }
@@ -102,15 +103,59 @@ impl<'a, F: BlockForm> BlockReading<'a, F> {
             leg,
             kept: F::Kept::default(),
             gate: Arc::default(),
+            plans: TypedPlans::default(),
         }
     }
 
-    /// The plan of a partition whose first rows have these fields.
-    fn plan_of(&self, fields: Option<&F::Fields>) -> PartitionPlan {
+    /// The plan of a partition whose first rows have these fields; `read_first` reads them.
+    fn plan_of(
+        &self,
+        known: &KnownSymbols,
+        fields: Option<&F::Fields>,
+        read_first: impl FnOnce(&mut ChunkRead<'_, F>) -> Result<()>,
+    ) -> Result<PartitionPlan> {
         let asked = Asked::of(&self.leg);
-        plan_of(&self.leg, |column| {
+        let is_coded = |column: usize| {
             fields.is_some_and(|fields| F::is_coded(fields, column, asked, &self.grain))
+        };
+        plan_of(&self.leg, &self.grain, known, is_coded, |parser| {
+            // What is read to plan is read again, and counted then.
+            let (clock, mut worker) = (StepClock::default(), TypedWorker::new(&self.gate));
+            read_first(&mut self.chunk_read(&mut worker, parser, &clock, &|_, _| Ok(())))
         })
+    }
+
+    /// The plan of a partition whose first rows came so.
+    fn plan_streamed(
+        &self,
+        first: Option<&StreamRows<StreamBlock<F>>>,
+        known: &KnownSymbols,
+    ) -> Result<PartitionPlan> {
+        let fields = first.map(|rows| F::fields_of_block(&rows.block));
+        self.plan_of(known, fields, |chunk| {
+            let Some(first) = first else { return Ok(()) };
+            let rows = first_rows(&first.rows, &first.span);
+            F::read_streamed(&StreamRows { rows, ..first.clone() }, chunk).map(|_| ())
+        })
+    }
+
+    fn chunk_read<'r>(
+        &'r self,
+        worker: &'r mut TypedWorker,
+        parser: &'r mut TypedParser,
+        clock: &'r StepClock,
+        tick: &'r Tick<'r>,
+    ) -> ChunkRead<'r, F> {
+        ChunkRead {
+            asked: Asked::of(&self.leg),
+            kept: &self.kept,
+            scratch: F::Scratch::default(),
+            clock,
+            room: Room { worker, large_bytes: self.grain.large_bytes as u64 },
+            parser,
+            tick,
+            spans: Vec::new(),
+        }
     }
 }
 
@@ -130,9 +175,18 @@ impl<F: BlockForm> Reading for BlockReading<'_, F> {
         let BlockInputs::Files(files) = self.source else {
             return Err(Error::Corrupt("a chunk of a stream that was planned without it".into()));
         };
-        let rows = files.rows(self.leg.from.chunks + first);
-        let file = rows.first().map(|rows| files.file_at(&files.places[rows.block]));
-        Ok(self.plan_of(file.map(|file| F::fields_of_file(&file.is))))
+        self.plans.plan(first, |first, known| {
+            let rows = files.rows(self.leg.from.chunks + first);
+            let place = rows.first().map(|rows| &files.places[rows.block]);
+            let fields = place.map(|place| F::fields_of_file(&files.file_at(place).is));
+            self.plan_of(known, fields, |chunk| match (rows.first(), place) {
+                (Some(rows), Some(place)) => {
+                    let first = Rows { rows: first_rows(&rows.rows, &rows.span), ..rows.clone() };
+                    F::read_place(files.file_at(place), place, first, chunk)
+                }
+                _ => Ok(()),
+            })
+        })
     }
 
     fn parser(&self, plan: &PartitionPlan) -> TypedParser {
@@ -145,16 +199,7 @@ impl<F: BlockForm> Reading for BlockReading<'_, F> {
         clock: &StepClock,
         tick: &Tick<'_>,
     ) -> Result<Vec<PieceSpan>> {
-        let mut chunk = ChunkRead {
-            asked: Asked::of(&self.leg),
-            kept: &self.kept,
-            scratch: F::Scratch::default(),
-            clock,
-            room: Room { worker: read.worker, large_bytes: self.grain.large_bytes as u64 },
-            parser: read.parser,
-            tick,
-            spans: Vec::new(),
-        };
+        let mut chunk = self.chunk_read(read.worker, read.parser, clock, tick);
         match self.source {
             BlockInputs::Files(files) => {
                 for rows in files.rows(self.leg.from.chunks + read.chunk) {
@@ -179,9 +224,8 @@ impl<F: BlockForm> Reading for BlockReading<'_, F> {
         };
         let mut numbered = 0;
         let turn = stream.turn(|chunk| {
-            let first = chunk.rows.first().map(|rows| Arc::clone(&rows.block));
-            let fields = first.as_deref().map(F::fields_of_block);
-            numbered = number(&chunk.arrival, &mut || self.plan_of(fields))?;
+            let plan = |_, known: &KnownSymbols| self.plan_streamed(chunk.rows.first(), known);
+            numbered = number(&chunk.arrival, &mut || self.plans.plan(0, plan))?;
             self.taken.keep(numbered, Arc::new(chunk.rows));
             Ok(())
         })?;
