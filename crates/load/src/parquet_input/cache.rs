@@ -57,10 +57,18 @@ impl ColumnRead {
 /// What is kept under keys, until what is kept is too much.
 #[derive(Debug)]
 struct Kept<K, T> {
-    items: HashMap<K, (Arc<T>, usize), foldhash::fast::RandomState>,
+    items: HashMap<K, Item<T>, foldhash::fast::RandomState>,
     /// The oldest first; some are gone.
     order: VecDeque<K>,
     bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Item<T> {
+    is: Arc<T>,
+    bytes: usize,
+    /// Rows of a page that were read so far.
+    rows_read: u64,
 }
 
 impl<K, T> Default for Kept<K, T> {
@@ -73,30 +81,39 @@ impl<K: Copy + Eq + Hash, T: Default> Kept<K, T> {
     /// What is under a key: what was there, or the default.
     fn get_or_push(&mut self, key: K) -> Arc<T> {
         let order = &mut self.order;
-        let (item, _) = self.items.entry(key).or_insert_with(|| {
+        let item = self.items.entry(key).or_insert_with(|| {
             order.push_back(key);
-            Default::default()
+            Item::default()
         });
-        Arc::clone(item)
+        Arc::clone(&item.is)
     }
 
     /// What is under a key takes so many bytes now; the oldest go that are too much.
     fn weigh(&mut self, key: &K, bytes: usize, bytes_max: usize) {
-        if let Some((_, held)) = self.items.get_mut(key) {
-            self.bytes = self.bytes - *held + bytes;
-            *held = bytes;
+        if let Some(item) = self.items.get_mut(key) {
+            self.bytes = self.bytes - item.bytes + bytes;
+            item.bytes = bytes;
         }
         while self.bytes > bytes_max
             && let Some(oldest) = self.order.pop_front()
         {
-            self.remove(&oldest);
+            self.take(&oldest);
         }
     }
 
-    fn remove(&mut self, key: &K) {
-        if let Some((_, bytes)) = self.items.remove(key) {
-            self.bytes -= bytes;
-        }
+    /// Rows of a page were read: so many in all.
+    fn rows_read(&mut self, key: &K, rows: u64) -> u64 {
+        self.items.get_mut(key).map_or(0, |item| {
+            item.rows_read += rows;
+            item.rows_read
+        })
+    }
+
+    /// What is under a key, which goes.
+    fn take(&mut self, key: &K) -> Option<Arc<T>> {
+        let item = self.items.remove(key)?;
+        self.bytes -= item.bytes;
+        Some(item.is)
     }
 }
 
@@ -165,7 +182,8 @@ impl Cache {
         Ok(read)
     }
 
-    /// The bytes of a page.
+    /// The bytes of a page, of which so many rows are read now, and has so many in all. It is kept until all were read: workers read parts
+    /// of it in any order.
     ///
     /// # Errors
     /// Those of `read`.
@@ -173,31 +191,24 @@ impl Cache {
         &self,
         key: Key,
         page: usize,
-        use_again: UseAgain,
+        (now, all): (u64, u64),
         read: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Arc<Vec<u8>>> {
-        if use_again == UseAgain::No {
-            return read().map(Arc::new);
-        }
         let key = (key, page);
+        if now == all {
+            // It is there if rows were read to plan a partition.
+            return match lock(&self.pages).take(&key) {
+                Some(cell) => read_once(&cell, read),
+                None => read().map(Arc::new),
+            };
+        }
         let cell = lock(&self.pages).get_or_push(key);
         let bytes = read_once(&cell, read)?;
         let mut pages = lock(&self.pages);
-        match use_again {
-            UseAgain::Yes => pages.weigh(&key, bytes.capacity(), self.pages_max),
-            _ => pages.remove(&key),
+        match pages.rows_read(&key, now) < all {
+            true => pages.weigh(&key, bytes.capacity(), self.pages_max),
+            false => drop(pages.take(&key)),
         }
         Ok(bytes)
     }
-}
-
-/// Whether rows of a page are read again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UseAgain {
-    /// All its rows are read now.
-    No,
-    /// Others are read with the next chunk.
-    Yes,
-    /// Those before were read with another chunk, and these are the last.
-    Last,
 }

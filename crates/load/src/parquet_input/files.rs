@@ -28,6 +28,9 @@ use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
 /// Most bytes that one of a file is taken for in memory, whatever its footer says.
 const EXPANSION_MAX: u64 = 1 << 12;
 
+/// Least bytes of a dictionary of texts that has more values than codes: each has its length before it.
+const MANY_VALUES_BYTES: u64 = 4 * CODES_PROVISIONAL_MAX as u64;
+
 /// Bytes in which the head of a dictionary mostly ends.
 const DICTIONARY_HEAD_BYTES: u64 = 256;
 
@@ -202,6 +205,11 @@ pub fn index_file(
     Ok(IndexedFile { file, fields: Arc::new(fields), head, end, skipped })
 }
 
+/// Whether a column chunk of texts may have a dictionary with more values than codes.
+fn may_have_many_values(column: &ColumnAt) -> bool {
+    column.has_codes && column.raw_bytes > MANY_VALUES_BYTES
+}
+
 /// Fetches the heads of dictionaries of texts at once, if they are far away: of many row groups they are many.
 fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead) -> Result<()> {
     let texts = || {
@@ -211,7 +219,7 @@ fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead
     let heads = groups.iter().filter(|group| group.rows > 0).flat_map(|group| {
         texts()
             .map(|leaf| &group.columns[leaf])
-            .filter(|column| column.has_codes && column.bytes > 0)
+            .filter(|column| may_have_many_values(column) && column.bytes > 0)
     });
     file.look_at(
         heads.map(|column| column.start..column.start + column.bytes.min(DICTIONARY_HEAD_BYTES)),
@@ -244,7 +252,7 @@ fn memory_bytes(
         bytes =
             bytes.saturating_add(column.raw_bytes.min(column.bytes.saturating_mul(EXPANSION_MAX)));
         if stored.is_text()
-            && column.has_codes
+            && may_have_many_values(column)
             && let Some((values, raw)) = dictionary_bytes(column, &body)?
         {
             let each = raw / u64::from(values.max(1));

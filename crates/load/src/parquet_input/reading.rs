@@ -10,7 +10,7 @@ use coload_threads::{Step, StepClock};
 use coload_types::{DataType, Physical, Result};
 
 use super::Parquet;
-use super::cache::{Cache, ColumnRead, UseAgain};
+use super::cache::{Cache, ColumnRead};
 use super::files::GroupAt;
 use super::input::{NestedRead, Spot, fault};
 use super::prune::intersection;
@@ -48,6 +48,16 @@ struct Group<'a> {
     index: usize,
     at: &'a GroupAt,
     body: &'a FileBody<'a>,
+    /// Whether its rows are read to plan a partition: a chunk has them, too.
+    to_plan: bool,
+}
+
+impl Group<'_> {
+    /// Rows of a page that are used up when `rows` were read, and those that it has.
+    fn rows_used(&self, page: &Range<u64>, rows: &Range<u64>) -> (u64, u64) {
+        let here = rows.end.min(page.end).saturating_sub(rows.start.max(page.start));
+        (if self.to_plan { 0 } else { here }, page.end - page.start)
+    }
 }
 
 impl<'a> ParquetReading<'a> {
@@ -126,13 +136,7 @@ impl<'a> ParquetReading<'a> {
         }
         let page = |(key, chunk, read): &(_, usize, Arc<ColumnRead>), number: usize| {
             let page = read.map.page(number);
-            let here = page.row_range();
-            let again = match (here.start < rows.start, here.end > rows.end) {
-                (_, true) => UseAgain::Yes,
-                (true, false) => UseAgain::Last,
-                (false, false) => UseAgain::No,
-            };
-            self.cache.page(*key, number, again, || {
+            self.cache.page(*key, number, group.rows_used(&page.row_range(), rows), || {
                 read_page(&group.at.columns[*chunk], page, group.body, bytes_max)
             })
         };
@@ -163,7 +167,7 @@ impl<'a> ParquetReading<'a> {
         };
         let at = &self.source.groups[rows.block];
         let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
-        let group = Group { index: rows.block, at, body: &body };
+        let group = Group { index: rows.block, at, body: &body, to_plan: true };
         let columns = self.leg.request.read_schema().columns();
         let mut coded = Vec::with_capacity(columns.len());
         let fields = &self.source.files[at.file as usize].fields;
@@ -182,7 +186,6 @@ impl<'a> ParquetReading<'a> {
         let read_first = |parser: &mut TypedParser| {
             let rows_read = (first_rows(&rows.rows, &rows.span), rows.span.clone());
             let tools = (&mut TypedWorker::new(&self.gate), parser);
-            // Pages are kept for the chunk that they are read for again.
             self.parse_rows((group, chunk), rows_read, tools, &StepClock::default())?;
             Ok(())
         };
@@ -210,16 +213,11 @@ impl<'a> ParquetReading<'a> {
         let large = self.grain.large_bytes;
         let mut page = |number: usize| {
             let page = read.map.page(number);
-            let here = page.row_range();
             if page.bytes() > large {
                 worker.enter();
             }
-            let again = match (here.start < rows.start, here.end > rows.end) {
-                (_, true) => UseAgain::Yes,
-                (true, false) => UseAgain::Last,
-                (false, false) => UseAgain::No,
-            };
-            self.cache.page((group.index, column), number, again, || {
+            let used = group.rows_used(&page.row_range(), rows);
+            self.cache.page((group.index, column), number, used, || {
                 read_page(at, page, group.body, bytes_max)
             })
         };
@@ -332,7 +330,7 @@ impl Reading for ParquetReading<'_> {
         for rows in self.source.chunks.rows(|group| self.source.block(group), chunk) {
             let at = &self.source.groups[rows.block];
             let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
-            let group = Group { index: rows.block, at, body: &body };
+            let group = Group { index: rows.block, at, body: &body, to_plan: false };
             let bytes = rows.span.end - rows.span.start;
             if at.rows == 0 {
                 tick(bytes, 0)?;
