@@ -3,7 +3,7 @@
 //! ```text
 //!   "l_orderkey":170223,"l_partkey": ...
 //!   ^ 32 bytes are compared with the key that is guessed
-//!                ^ 32 bytes tell where the value ends, and are written as they are
+//!                ^ 32 bytes tell where the value ends, of a string 64, and are written as they are
 //! ```
 //!
 //! What is otherwise in any way is left to who reads all. About 90 instructions a field.
@@ -14,6 +14,9 @@ use crate::masks::{STEP, equal, no_digits, special_in_string};
 
 /// Bytes of a key, a value and what stands around them.
 const FIELD_BYTES: usize = 3 * STEP;
+
+/// Most bytes of a string that are looked at.
+const STRING_BYTES: usize = 2 * STEP;
 
 /// A key, and what it was like in the records before.
 #[derive(Debug)]
@@ -82,7 +85,7 @@ pub fn read_fields(
 ) -> Begun {
     let fields = usual.len();
     // No field is written twice, and there are no more than entries.
-    rows.text.reserve(fields * (STEP + 1) + STEP);
+    rows.text.reserve(fields * (STRING_BYTES + 1) + STRING_BYTES);
     rows.ends.reserve(fields);
     let (mut length, mut count) = (rows.text.len(), rows.ends.len());
     let (out, ends) = (rows.text.as_mut_ptr(), rows.ends.as_mut_ptr());
@@ -99,9 +102,14 @@ pub fn read_fields(
             break;
         }
         let Some(from) = bytes.get(value.start..value.start + STEP) else { break };
-        // SAFETY: there is room for 33 bytes and a number for each of so many fields, and 32 bytes behind.
+        let more = bytes.get(value.start + STEP..value.start + STRING_BYTES);
+        // SAFETY: there is room for 65 bytes and a number for each of so many fields, and 64 bytes behind.
         unsafe {
             std::ptr::copy_nonoverlapping(from.as_ptr(), out.add(length), STEP);
+            if value.length > STEP {
+                let Some(more) = more else { break };
+                std::ptr::copy_nonoverlapping(more.as_ptr(), out.add(length + STEP), STEP);
+            }
             length += value.length;
             out.add(length).write(b'\n');
             ends.add(count).write(length as u32);
@@ -146,9 +154,13 @@ fn find_value(bytes: &[u8; FIELD_BYTES], key: &Usual) -> Option<(Value, usize)> 
     match (value[0], key.read) {
         (b'"', Read::Text) => {
             let inner: &[u8; STEP] = bytes.get(start + 1..)?.first_chunk()?;
-            let length = special_in_string(inner).trailing_zeros() as usize;
+            let mut length = special_in_string(inner).trailing_zeros() as usize;
+            if length == STEP {
+                let more: &[u8; STEP] = bytes.get(start + 1 + STEP..)?.first_chunk()?;
+                length += special_in_string(more).trailing_zeros() as usize;
+            }
             // An empty string is written in quotes.
-            if length.wrapping_sub(1) >= STEP - 1 || inner[length] != b'"' {
+            if length == 0 || bytes.get(start + 1 + length) != Some(&b'"') {
                 return None;
             }
             Some((Value { start: start + 1, length }, start + length + 2))

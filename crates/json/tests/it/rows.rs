@@ -125,7 +125,8 @@ fn reader_paths() -> Vec<Path> {
 /// Values of every length, and what is none.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
-        3 => "[a-z]{0,40}".prop_map(|text| format!("\"{text}\"")),
+        3 => "[a-z]{0,75}".prop_map(|text| format!("\"{text}\"")),
+        1 => "[a-z]{25,70}(\\\\n|\\\\\"|\u{1})[a-z]{0,40}".prop_map(|text| format!("\"{text}\"")),
         3 => "-?[0-9]{1,34}(\\.[0-9]{0,34})?([eE][+-]?[0-9]{0,3})?",
         2 => prop::sample::select(vec!["true", "false", "null", "nul", "truex", "\"\"", "\"a\\n\"", "\"\"\"", "[]", "{}", ""])
             .prop_map(str::to_owned),
