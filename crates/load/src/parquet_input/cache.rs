@@ -212,3 +212,45 @@ impl Cache {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Pages of lineitem were read twice, for of two workers that share one the last rows were mostly read first.
+    #[test]
+    fn a_page_is_read_once_in_whatever_order_its_rows_are() {
+        let cache = Cache::new(1 << 20, 1 << 20);
+        let mut reads = 0;
+        let mut read = |page: usize, rows: (u64, u64)| {
+            let found = cache.page((0, 0), page, rows, || {
+                reads += 1;
+                Ok(vec![page as u8])
+            });
+            assert_eq!(*found.unwrap(), [page as u8]);
+            reads
+        };
+        // To plan, then the end, then the start.
+        assert_eq!(read(0, (0, 10)), 1);
+        assert_eq!(read(0, (4, 10)), 1);
+        assert_eq!(read(0, (6, 10)), 1);
+        assert!(lock(&cache.pages).items.is_empty());
+        assert_eq!(read(0, (6, 10)), 2);
+        // To plan, then all of it.
+        assert_eq!(read(1, (0, 10)), 3);
+        assert_eq!(read(1, (10, 10)), 3);
+        // What nobody reads again is not kept.
+        assert_eq!(read(2, (10, 10)), 4);
+        assert_eq!(lock(&cache.pages).items.len(), 1);
+    }
+
+    #[test]
+    fn the_oldest_pages_go_where_there_is_no_room() {
+        let cache = Cache::new(0, 100);
+        let page = |page: usize| cache.page((0, 0), page, (1, 10), || Ok(vec![0; 60]));
+        (0..3).for_each(|number| drop(page(number).unwrap()));
+        let pages = lock(&cache.pages);
+        assert!(pages.bytes <= 100 && pages.items.contains_key(&((0, 0), 2)));
+    }
+}

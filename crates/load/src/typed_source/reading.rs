@@ -62,11 +62,7 @@ impl<'a> SourceReading<'a> {
 
     /// The plan of a partition: fields with dictionaries have codes. Of what comes in order its first rows are there; parts
     /// of what somebody else has may take a query each, and are read once.
-    fn plan_of(
-        &self,
-        known: &KnownSymbols,
-        first: Option<&StreamChunk>,
-    ) -> Result<PartitionPlan> {
+    fn plan_of(&self, known: &KnownSymbols, first: Option<&StreamChunk>) -> Result<PartitionPlan> {
         let SourceRows { source, wanted, .. } = self.source;
         let is_coded = |column: usize| source.has_dictionary(wanted.fields[column]);
         plan_of(&self.leg, &self.grain, known, is_coded, |parser| {

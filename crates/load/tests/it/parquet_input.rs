@@ -9,7 +9,7 @@ use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
 use crate::parquet_files::{KINDS, Shape, bytes, text};
-use crate::support::{Options, load, rows, scratch, write};
+use crate::support::{Options, load, rows, scratch, segment_bytes, write};
 use crate::text::Random;
 use crate::typed_loads::{check_as_text, draw_columns, draw_kinds, store, typed_options};
 use crate::typed_values::{Seeds, seeds};
@@ -76,6 +76,31 @@ fn row_groups_are_cut_and_put_together() {
         let expected = |row: i64| [Some(Value::Int(row % 33_000 - 35_000))];
         assert!((0..66_000).all(|row| found[row as usize] == expected(row)));
     }
+}
+
+/// The symbols of texts are chosen for the first rows of a partition, or are those of the first partition, whoever reads which first.
+#[test]
+fn any_number_of_threads_gives_the_same_segments() {
+    let dir = scratch();
+    let mut random = Random::new(7);
+    // Texts that are alike, then others: symbols of the first partition suit some of those behind it.
+    let groups = [0..20_000, 0..15_000, 300_000..330_000, 0..9]
+        .map(|run| vec![run.map(Some).collect::<Seeds>(); 3]);
+    let shape = Shape { dictionary_bytes: 1, ..SHAPE };
+    let path = write(&dir, "in.parquet", &bytes(&[9, 0, 11], &groups, shape, &mut random));
+    let mut all = Vec::new();
+    for threads in [1, 2, 4] {
+        let store = store(&dir, &format!("s{threads}"));
+        let mut options = parquet_options(&[path.clone()], "c0 VARCHAR, c1 BIGINT, c2 DATE");
+        options.resources.chunk_bytes = 32 << 10;
+        options.resources.fragments_per_partition = 5;
+        options.resources.threads = threads;
+        assert_eq!(load(&store, &options).unwrap().rows(), 65_009);
+        let found = rows(&store, "t");
+        assert_eq!(found[20_001], found[1]);
+        all.push(segment_bytes(&store, "t"));
+    }
+    assert!(all[0] == all[1] && all[0] == all[2]);
 }
 
 /// A strict load ends with the first record that is none, and says where it is.
