@@ -27,10 +27,13 @@ use std::sync::{
 use std::{io, ptr};
 
 use coload_threads::lock;
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 
 /// Entries of a block of the table.
 const BLOCK_SLOTS: usize = 256;
+
+/// Fewest bytes that are left by [`Mapped::leave`].
+const LEFT_BYTES_MIN: usize = 64 << 10;
 
 /// A file mapped into memory to be read.
 #[derive(Debug)]
@@ -52,6 +55,26 @@ impl Mapped {
         let map = unsafe { Mmap::map(file) }?;
         let start = map.as_ptr() as usize;
         Ok(Mapped { slot: take_slot(start, start + map.len()), map })
+    }
+
+    /// Says that a range of bytes was read and may be left: its pages need not be in the memory of the process any more. They stay in
+    /// the page cache as long as there is room, and are read again as they were. Only a hint, and only for ranges that are worth a
+    /// system call.
+    pub fn leave(&self, start: u64, bytes: u64) {
+        let page = PAGE_BYTES.load(Ordering::SeqCst);
+        let (Ok(start), Ok(bytes)) = (usize::try_from(start), usize::try_from(bytes)) else {
+            return;
+        };
+        // Whole pages; those at the ends may have bytes of others.
+        let (first, end) = (start.next_multiple_of(page), (start + bytes) / page * page);
+        if end > self.map.len() || end.saturating_sub(first) < LEFT_BYTES_MIN {
+            return;
+        }
+        // SAFETY: the map is shared and only read: what is dropped is read from the file again, with the same bytes. Where zeros were put in
+        // the place of what could not be read, zeros come again.
+        let _ = unsafe {
+            self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, first, end - first)
+        };
     }
 
     /// Whether some of what was read was not the file: zeros in the place of what could not be read. Ask after reading.

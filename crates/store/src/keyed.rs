@@ -17,6 +17,7 @@
 //! Source: seed 002 (read, sort, merge into leaves).
 
 mod bounds;
+mod byte_order;
 mod conflicts;
 mod entry;
 mod fields;
@@ -27,6 +28,7 @@ mod keys;
 mod look_up;
 mod merge_keys;
 mod merge_runs;
+mod new_pages;
 mod newest;
 mod order;
 mod origin;
@@ -42,6 +44,7 @@ mod sorting;
 mod texts;
 mod tree;
 
+pub(crate) use byte_order::{key_bytes_held, sort_by_bytes};
 pub(crate) use conflicts::{KeyConflicts, Keyed, NewSegment, Resolved};
 pub use entry::OrderedSegment;
 pub(crate) use keys::{key_of_row, read_keys, value_of_row};
@@ -50,6 +53,7 @@ pub(crate) use order::write_in_order;
 pub(crate) use origin::{Origin, put_row_numbers};
 pub use partition::{ColumnOf, SortedRows, is_in_order, sort_partition, write_reordered};
 pub(crate) use sorted_load::{LoadFiles, OrderedLoad, order_load};
-pub use sorting::{SortSpaces, SortTimes, Sorting};
+pub(crate) use row_order::SegmentKeys;
+pub use sorting::{SortSpaces, SortTimes, SortWith, Sorting};
 pub(crate) use tree::{BuiltTree, build_tree};
 pub use tree::{KeySide, TreeKey, key_values};

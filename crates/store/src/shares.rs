@@ -30,7 +30,8 @@ use crate::load_record::{LoadId, LoadKind, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::older_loads::{RememberedLoad, now_us};
 use crate::on_conflict::{KeyCounts, OnConflict};
-use crate::publish::{PublishedAs, SortWith};
+use crate::keyed::SortWith;
+use crate::publish::PublishedAs;
 use crate::segment::SegmentFile;
 use crate::store::Store;
 

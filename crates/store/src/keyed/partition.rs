@@ -23,9 +23,11 @@ use super::fields::for_each_codes;
 use super::gather::{Form, Gather, gather_columns};
 use super::given::plain_page;
 use super::keys::float;
+use super::new_pages::NewPages;
 use super::order::reorder;
 use super::run::{canonical, open_symbols};
 use super::tree::parts_are_of;
+use crate::segment_writer::ColumnParts;
 use crate::{SegmentFile, SegmentWriter, append_page};
 
 /// A column of a partition, of all its fragments in their order.
@@ -77,9 +79,10 @@ pub fn sort_partition(
     let spent = AtomicU64::new(thread_cpu_ns() - started);
     let space = Dram::new("dram", u64::MAX);
     let (form, places) = (Form::Segment, &OnceLock::new());
+    let pages = &NewPages::of_rows(page_rows);
     let gather = Gather {
         rows: &rows,
-        page_rows,
+        pages,
         form,
         space: &space,
         places,
@@ -95,7 +98,7 @@ pub fn sort_partition(
                 reorder_values(values, physical(column), gather).map(ColumnOf::Values)
             }
             Some(ColumnOf::Pages(pages)) => {
-                reorder(&pages, physical(column), gather).map(ColumnOf::Pages)
+                reorder_pages(&pages, physical(column), gather).map(ColumnOf::Pages)
             }
             None => Err(Error::Corrupt("a column of a partition that is sorted twice".into())),
         };
@@ -163,6 +166,23 @@ fn reorder_values(
 ) -> Result<Vec<Plain>> {
     let starts = starts_of(fragments.iter().map(Plain::len));
     gather.cut().map(|rows| pick(&fragments, &starts, rows, physical)).collect()
+}
+
+/// Pages of a column in another order.
+fn reorder_pages(
+    column: &PartitionColumn,
+    physical: Physical,
+    gather: Gather<'_>,
+) -> Result<PartitionColumn> {
+    let mut whole: Option<PartitionColumn> = None;
+    reorder(column, physical, gather, &mut |mut part| {
+        match &mut whole {
+            Some(whole) => whole.pages.append(&mut part.pages),
+            none => *none = Some(part),
+        }
+        Ok(())
+    })?;
+    whole.ok_or_else(|| Error::Corrupt("a column that became none".into()))
 }
 
 /// The values of some rows, which are counted through all fragments.
@@ -251,15 +271,14 @@ pub fn write_reordered(segment: &SegmentFile, rows: &[u32], writer: &SegmentWrit
     }
     let space = Dram::new("dram", u64::MAX);
     let page_rows = segment.page_rows();
-    let (form, places) = (Form::Segment, &OnceLock::new());
-    let gather = Gather { rows, page_rows, form, space: &space, places, threads: 1 };
-    let mut columns = Vec::with_capacity(segment.column_count());
-    gather_columns(segment, gather, |column, reordered| {
-        columns.push(writer.write_column(reordered, segment.physical(column))?);
-        Ok(())
+    let (form, places, pages) = (Form::Segment, &OnceLock::new(), &NewPages::of_rows(page_rows));
+    let gather = Gather { rows, pages, form, space: &space, places, threads: 1 };
+    let mut columns = ColumnParts::new(writer);
+    gather_columns(segment, gather, |column, part| {
+        columns.put(column, part, segment.physical(column))
     })?;
     segment.check()?;
-    writer.finish(columns, page_rows.to_vec()).map(drop)
+    writer.finish(columns.finish(), page_rows.to_vec()).map(drop)
 }
 
 #[cfg(test)]

@@ -118,6 +118,12 @@ impl Run {
         self.columns[column].dictionary.as_ref().map_or(0, |meta| u64::from(meta.rows))
     }
 
+    /// Whether some of some pages of a column of the key have NULL.
+    pub fn nulls_of_key(&self, column: usize, mut pages: Range<usize>) -> bool {
+        let column = &self.columns[self.key[column].0];
+        pages.any(|page| column.pages[page].nulls > 0)
+    }
+
     /// Whether all of some pages of a column are codes.
     pub fn is_coded(&self, column: usize, mut pages: Range<usize>) -> bool {
         let column = &self.columns[column];
@@ -250,6 +256,14 @@ impl OpenColumn<'_> {
         self.with_view(page, |view| {
             append_page(view, self.dictionary.as_ref(), &self.decoders, out)
         })
+    }
+
+    /// Says that a page was read: if it is in a mapped file, this need not be in the memory of the process any more.
+    pub fn leave(&self, page: usize) {
+        let meta = self.meta(page);
+        if self.window.is_none() {
+            self.run.extent.leave(meta.offset, meta.bytes);
+        }
     }
 
     /// Calls with the view of a page.
