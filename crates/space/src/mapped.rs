@@ -32,8 +32,8 @@ use memmap2::{Mmap, UncheckedAdvice};
 /// Entries of a block of the table.
 const BLOCK_SLOTS: usize = 256;
 
-/// Fewest bytes that are left by [`Mapped::leave`].
-const LEFT_BYTES_MIN: usize = 64 << 10;
+/// Pages around one that is read come with it, so many bytes on Linux; they are left with it. A multiple of a machine's page.
+const AROUND_BYTES: usize = 64 << 10;
 
 /// A file mapped into memory to be read.
 #[derive(Debug)]
@@ -58,16 +58,15 @@ impl Mapped {
     }
 
     /// Says that a range of bytes was read and may be left: its pages need not be in the memory of the process any more. They stay in
-    /// the page cache as long as there is room, and are read again as they were. Only a hint, and only for ranges that are worth a
-    /// system call.
+    /// the page cache as long as there is room, and are read again as they were. Only a hint.
     pub fn leave(&self, start: u64, bytes: u64) {
-        let page = PAGE_BYTES.load(Ordering::SeqCst);
         let (Ok(start), Ok(bytes)) = (usize::try_from(start), usize::try_from(bytes)) else {
             return;
         };
-        // Whole pages; those at the ends may have bytes of others.
-        let (first, end) = (start.next_multiple_of(page), (start + bytes) / page * page);
-        if end > self.map.len() || end.saturating_sub(first) < LEFT_BYTES_MIN {
+        let first = start / AROUND_BYTES * AROUND_BYTES;
+        let end = start.saturating_add(bytes).checked_next_multiple_of(AROUND_BYTES);
+        let end = end.map_or(self.map.len(), |end| end.min(self.map.len()));
+        if first >= end {
             return;
         }
         // SAFETY: the map is shared and only read: what is dropped is read from the file again, with the same bytes. Where zeros were put in

@@ -12,6 +12,6 @@ pub use clock::{
     Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns, thread_cpu_ns,
     thread_run_and_wait_ns,
 };
-pub use in_order::{in_order, map_in_order};
+pub use in_order::{in_order, map_in_order, one_ahead};
 pub use lock::lock;
 pub use spawn::{Thread, drop_elsewhere, join_all, spawn};

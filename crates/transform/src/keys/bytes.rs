@@ -333,14 +333,34 @@ pub fn sort_bucket<'a>(parts: &'a [KeyPart<'a>], bucket: usize) -> Option<Sorted
             byte += bytes_of(key);
         }
     }
-    // Stable, as rows came in their order.
-    keys.sort_by(|(a, place), (b, other)| {
-        a.cmp(b).then_with(|| {
-            let rest = |place| at(&bytes, place).1.get(shared..).unwrap_or_default();
-            rest(*place).cmp(rest(*other))
-        })
-    });
+    sort_from(&mut keys, &bytes, shared);
     Some(SortedKeys { key: None, parts: bytes, keys })
+}
+
+/// Keys that begin alike from which on their next bytes are compared as numbers, too; of fewer the whole rests are.
+const ALIKE_MIN: usize = 8;
+/// Most bytes of a key that are compared as numbers.
+const NUMBERED_BYTES_MAX: usize = 256;
+
+/// Sorts keys that are alike up to a byte, and whose next bytes are there as numbers. Equal ones stay in the order in which they came.
+fn sort_from(keys: &mut [(u64, Place)], parts: &[&[u8]], byte: usize) {
+    keys.sort_by_key(|(first, _)| *first);
+    let next = byte + FIRST_BYTES;
+    let rest = |place: Place| at(parts, place).1.get(next..).unwrap_or_default();
+    for alike in keys.chunk_by_mut(|(a, _), (b, _)| a == b) {
+        // What ends here is told apart by its length alone.
+        let goes_on = alike.len() >= ALIKE_MIN
+            && next < NUMBERED_BYTES_MAX
+            && alike.iter().all(|(_, place)| !rest(*place).is_empty());
+        if goes_on {
+            alike.iter_mut().for_each(|(first, place)| *first = number(rest(*place)));
+            sort_from(alike, parts, next);
+        } else if alike.len() > 1 {
+            // Bytes that are not there are zeros in numbers, and less than zeros that are.
+            let end = |place: Place| at(parts, place).1.get(byte..).unwrap_or_default();
+            alike.sort_by(|(_, a), (_, b)| end(*a).cmp(end(*b)));
+        }
+    }
 }
 
 impl SortedKeys<'_> {
