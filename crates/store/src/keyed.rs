@@ -11,7 +11,8 @@
 //! All that adds rows to a table goes through here: loads, statements, what a server received, and merges. Segments of several
 //! loads may overlap in their ranges of keys, as the runs of a log-structured merge tree do.
 //!
-//! Memory: the keys of a segment and the permutation; of the other columns those of a word of 64 bits, or one, whole. Of two
+//! Memory: the keys of a segment that are numbers and the permutation, of other keys a share of what there is; of the other columns those of
+//! a word of 64 bits, or one of wide numbers, whole, and of texts a share. Of two
 //! segments that are compared a page each.
 //!
 //! Source: seed 002 (read, sort, merge into leaves).

@@ -94,6 +94,50 @@ impl KeyForm {
     }
 }
 
+/// Rows of a part of keys that are in memory.
+const PART_ROWS: usize = 1 << 14;
+
+/// Keys that are in memory: the columns of a partition.
+pub(super) struct ColumnKeys {
+    columns: Vec<Plain>,
+    form: KeyForm,
+}
+
+impl ColumnKeys {
+    /// The keys of all rows of some columns, to be compared with each other.
+    pub fn compared(columns: Vec<Plain>) -> Self {
+        let nullable = columns.iter().map(|column| column.nulls.is_some()).collect();
+        ColumnKeys { columns, form: KeyForm { nullable, keys_are: KeysAre::Compared } }
+    }
+
+    fn part(&self, part: usize) -> Range<usize> {
+        let rows = self.columns.first().map_or(0, Plain::len);
+        part * PART_ROWS..rows.min((part + 1) * PART_ROWS)
+    }
+}
+
+impl KeyRows for ColumnKeys {
+    fn pages(&self) -> usize {
+        self.columns.first().map_or(0, Plain::len).div_ceil(PART_ROWS)
+    }
+
+    fn rows_of(&self, page: usize) -> usize {
+        self.part(page).len()
+    }
+
+    fn bytes(&self) -> u64 {
+        let bytes = |column: &Plain| match &column.values {
+            Values::Bytes(texts) => texts.bytes.len() as u64,
+            Values::Int(_) | Values::Wide(_) => 0,
+        };
+        self.columns.iter().map(bytes).sum()
+    }
+
+    fn for_each_key(&self, page: usize, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.form.for_each(&self.columns, self.part(page), each)
+    }
+}
+
 /// The order of rows by their keys, counted through all pages.
 ///
 /// # Errors

@@ -19,6 +19,7 @@ use coload_threads::{in_order, lock, thread_cpu_ns};
 use coload_transform::{PartitionColumn, compare_keys, sort_keys};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
 
+use super::byte_order::{ColumnKeys, order_by_bytes};
 use super::fields::for_each_codes;
 use super::gather::{Form, Gather, gather_columns};
 use super::given::plain_page;
@@ -26,6 +27,7 @@ use super::keys::float;
 use super::new_pages::NewPages;
 use super::order::reorder;
 use super::run::{canonical, open_symbols};
+use super::sorting::SortWith;
 use super::tree::parts_are_of;
 use crate::segment_writer::ColumnParts;
 use crate::{SegmentFile, SegmentWriter, append_page};
@@ -70,7 +72,15 @@ pub fn sort_partition(
         canonical(&mut plain, float);
         Ok(plain)
     });
-    let order = sort_keys(&keys.collect::<Result<Vec<_>>>()?)?;
+    let keys = keys.collect::<Result<Vec<_>>>()?;
+    let order = match keys.iter().any(|column| column.values.physical() == Physical::Bytes) {
+        // The partition is in memory, and its keys are a part of it.
+        true => {
+            let with = SortWith { threads, memory: u64::MAX };
+            order_by_bytes(&ColumnKeys::compared(keys), with)?
+        }
+        false => sort_keys(&keys)?,
+    };
     let Some(rows) = order.rows else {
         let cpu_ns = thread_cpu_ns() - started;
         columns.into_iter().enumerate().try_for_each(|(number, column)| take(number, column))?;
@@ -380,6 +390,35 @@ mod tests {
                 (values, PAGE_ROWS.to_vec())
             };
             assert_eq!(came, [by(&key), by(&other), by(&key)]);
+        }
+    }
+
+    #[test]
+    fn keys_of_text_are_sorted_by_any_number_of_threads() {
+        const ROWS: usize = 40_000;
+        let text = |row: usize| match row * 7919 % 10_007 {
+            5 => None,
+            drawn => Some(Value::Bytes(format!("text {}", drawn / 2).into_bytes().into())),
+        };
+        let number = |row: usize| Some(Value::Int((row * 31 % 3) as i64));
+        let plain = |physical, value: &dyn Fn(usize) -> Option<Value>| {
+            let mut plain = Plain::empty(physical);
+            (0..ROWS).for_each(|row| plain.push(value(row).as_ref()));
+            plain
+        };
+        let (schema, key) = schema("k VARCHAR, n BIGINT", KeyKind::Cluster, &[0, 1]);
+        let mut wanted: Vec<u32> = (0..ROWS as u32).collect();
+        let key_of = |row: u32| (text(row as usize).is_none(), text(row as usize), number(row as usize));
+        wanted.sort_by_cached_key(|row| key_of(*row));
+        for threads in [1, 3] {
+            let columns = vec![
+                ColumnOf::Values(vec![plain(Physical::Bytes, &text)]),
+                ColumnOf::Values(vec![plain(Physical::Int, &number)]),
+            ];
+            let page_rows = [ROWS as u32];
+            let sorted =
+                sort_partition(columns, (&schema, &key), &page_rows, threads, |_, _| Ok(()));
+            assert!(sorted.unwrap().rows.as_ref() == Some(&wanted), "{threads} threads");
         }
     }
 
