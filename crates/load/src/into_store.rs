@@ -8,7 +8,8 @@ use std::sync::Arc;
 use coload_page::ColumnIndex;
 use coload_store::{
     LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, MergeReport, OnConflict, OrderedSegment,
-    ReadyLoad, SegmentEntry, SegmentSummary, Shown, SortSpaces, SortWith, Sorting, Store, merge_small_within,
+    ReadyLoad, SegmentEntry, SegmentSummary, Shown, SortSpaces, SortWith, Sorting, Store,
+    merge_small_within,
 };
 use coload_threads::{Started, Step, StepClock, epoch_us};
 use coload_types::{Error, Result};

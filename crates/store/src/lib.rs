@@ -54,8 +54,8 @@ pub use held::ExpandedPages;
 pub use index::{IndexKey, IndexTree, SegmentIndex, Within};
 pub use journal::{JournalEntry, LoadJournal};
 pub use keyed::{
-    ColumnOf, KeySide, OrderedSegment, SortSpaces, SortTimes, SortWith, SortedRows, Sorting, TreeKey,
-    is_in_order, key_values, may_have_keys, row_of_key, rows_before_key, sort_partition,
+    ColumnOf, KeySide, OrderedSegment, SortSpaces, SortTimes, SortWith, SortedRows, Sorting,
+    TreeKey, is_in_order, key_values, may_have_keys, row_of_key, rows_before_key, sort_partition,
     write_reordered,
 };
 pub use load_record::{

@@ -53,31 +53,6 @@ pub fn in_order<T: Send, E: Send>(
     })
 }
 
-/// Makes so many things one after the other, each while the one before is taken: at most one is made and not taken.
-///
-/// # Errors
-/// The first of the calls, in the order of the things.
-///
-/// # Panics
-/// With the panic of a call.
-pub fn one_ahead<T: Send, E: Send>(
-    count: usize,
-    make: impl Fn(usize) -> Result<T, E> + Sync,
-    mut take: impl FnMut(usize, T) -> Result<(), E>,
-) -> Result<(), E> {
-    let Some(mut made) = (count > 0).then(|| make(0)).transpose()? else { return Ok(()) };
-    for number in 0..count - 1 {
-        made = std::thread::scope(|scope| {
-            let next = scope.spawn(|| make(number + 1));
-            let taken = catch_unwind(AssertUnwindSafe(|| take(number, made)));
-            let next = next.join();
-            taken.unwrap_or_else(|panic| resume_unwind(panic))?;
-            next.unwrap_or_else(|panic| resume_unwind(panic))
-        })?;
-    }
-    take(count - 1, made)
-}
-
 /// Things that a thread takes at once, and most threads, of [`map_in_order`].
 const STEP_THINGS: usize = 64;
 const THREADS_MAX: usize = 8;
@@ -197,33 +172,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn one_thing_is_made_while_the_one_before_is_taken() {
-        for count in [0, 1, 5] {
-            let made = AtomicUsize::new(0);
-            let mut taken = Vec::new();
-            let make = |number| {
-                made.fetch_add(1, Ordering::SeqCst);
-                Ok::<usize, ()>(number)
-            };
-            let take = |number: usize, thing| {
-                // The next one, which nobody has to wait for, and no other.
-                while made.load(Ordering::SeqCst) < count.min(number + 2) {
-                    std::thread::yield_now();
-                }
-                assert_eq!((number, made.load(Ordering::SeqCst)), (thing, count.min(number + 2)));
-                taken.push(thing);
-                Ok(())
-            };
-            one_ahead(count, make, take).unwrap();
-            assert_eq!(taken, (0..count).collect::<Vec<_>>());
-        }
-        let failed = one_ahead(4, |n| if n == 2 { Err("made") } else { Ok(n) }, |_, _| Ok(()));
-        assert_eq!(failed, Err("made"));
-        let failed = one_ahead(4, Ok, |n, _: usize| if n == 1 { Err("taken") } else { Ok(()) });
-        assert_eq!(failed, Err("taken"));
-    }
 
     #[test]
     fn things_are_taken_in_their_order_whoever_makes_them() {

@@ -137,7 +137,10 @@ fn long_values_in_the_order_of_a_key_stay_within_the_budget() {
             let columns = ["--columns", "a BIGINT, t VARCHAR, PRIMARY KEY (a)"];
             let peak = load(&sandbox, "t.csv", &[&columns[..], &["--threads", threads]].concat());
             assert!(peak < PEAK_KIB_MAX, "{count} texts of {bytes}: {peak} KiB");
-            assert_eq!(sandbox.query("SELECT count(*), max(a) FROM t"), [format!("{count},{}", count - 1)]);
+            assert_eq!(
+                sandbox.query("SELECT count(*), max(a) FROM t"),
+                [format!("{count},{}", count - 1)]
+            );
         }
     }
 }

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use coload_threads::in_order;
+use coload_threads::{in_order, relieve};
 use coload_transform::{
     KeyOrder, KeyPart, KeySample, SortedKeys, Splitters, put_compared_key, put_key, shared_bytes,
     sort_bucket,
@@ -150,10 +150,15 @@ pub(crate) fn order_by_bytes(keys: &impl KeyRows, with: SortWith) -> Result<KeyO
         return Ok(KeyOrder { rows: None, repeated });
     }
     let mut order = KeyOrder { rows: Some(Vec::with_capacity(count(keys))), repeated: Vec::new() };
-    sort_sampled((keys, sample), with, |sorted| sorted.order(), |_, bucket| {
-        order.append(bucket);
-        Ok(())
-    })?;
+    sort_sampled(
+        (keys, sample),
+        with,
+        |sorted| sorted.order(),
+        |_, bucket| {
+            order.append(bucket);
+            Ok(())
+        },
+    )?;
     Ok(order)
 }
 
@@ -226,19 +231,17 @@ fn in_order_already(keys: &impl KeyRows, threads: usize) -> Result<Option<Vec<u3
         let mut is_broken = false;
         let looked = keys.for_each_key(page, &mut |key| {
             match &mut of.ends {
-                Some((_, last)) => {
-                    match key.cmp(last) {
-                        std::cmp::Ordering::Less => {
-                            is_broken = true;
-                            return Err(Error::Invalid("a key out of order".into()));
-                        }
-                        std::cmp::Ordering::Equal => of.repeated.push(of.rows),
-                        std::cmp::Ordering::Greater => {
-                            last.clear();
-                            last.extend_from_slice(key);
-                        }
+                Some((_, last)) => match key.cmp(last) {
+                    std::cmp::Ordering::Less => {
+                        is_broken = true;
+                        return Err(Error::Invalid("a key out of order".into()));
                     }
-                }
+                    std::cmp::Ordering::Equal => of.repeated.push(of.rows),
+                    std::cmp::Ordering::Greater => {
+                        last.clear();
+                        last.extend_from_slice(key);
+                    }
+                },
                 none => *none = Some((key.to_vec(), key.to_vec())),
             }
             of.rows += 1;
@@ -279,6 +282,7 @@ fn sort_sampled<T: Send>(
 ) -> Result<()> {
     let splitters = Splitters::of(sample, count(keys) as u64);
     for pass in splitters.passes(memory / KEYS_SHARE) {
+        relieve();
         let parts = divide(keys, &splitters, (pass.clone(), threads))?;
         // All keys come in each pass.
         let shared = shared_by(&parts);

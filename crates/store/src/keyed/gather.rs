@@ -15,7 +15,7 @@ use std::sync::mpsc::sync_channel;
 
 use coload_page::{EncodedStrings, Page, PageView, SymbolEncoder, shrink_page};
 use coload_space::Space;
-use coload_threads::in_order;
+use coload_threads::{in_order, relieve};
 use coload_transform::{PartitionColumn, encode_column};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
@@ -141,6 +141,7 @@ fn gather_each(
 ) -> Result<()> {
     let mut column = 0;
     while column < given.width() {
+        relieve();
         let (mut end, mut bits) = (column, 0);
         while end < given.width()
             && let Some(greatest) = given.greatest(end)?

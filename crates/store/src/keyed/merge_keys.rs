@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use coload_page::PageView;
+use coload_threads::relieve;
 use coload_transform::{Divided, KeyOrder, PackedKeys, SORTED_ROWS_MAX};
 use coload_types::{Bitmap, Dictionary, Error, Plain, Result, Values};
 
@@ -35,6 +36,7 @@ pub(super) fn sort_slices(slices: &[Slice<'_>], with: SortWith) -> Result<Sorted
             "{rows} rows are to be merged at once, over {SORTED_ROWS_MAX}; lower --memory"
         )));
     }
+    relieve();
     if let Some(keys) = pack_keys(slices, rows as usize)? {
         let order = match keys.divide() {
             Divided::InOrder(order) => order,

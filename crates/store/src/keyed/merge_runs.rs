@@ -103,47 +103,31 @@ pub(super) struct Runs<'a> {
     pub before: &'a [u64],
 }
 
-/// What is between two cuts, and the order of its rows.
-pub(super) struct SortedSegment<'a> {
-    slices: Vec<Slice<'a>>,
-    sorted: SortedSlices,
-}
-
-/// Sorts the rows of runs between two cuts; `None` when there are none.
+/// Merges what is between the first and the last of some cuts into the columns of a segment. Rows that give way are left out. `None` when
+/// no row is there.
 ///
 /// # Errors
-/// `Corrupt` when a run is not what was written; `Limit` when there are too many rows.
-pub(super) fn sort_merged<'a>(
+/// `Invalid` when a key comes twice and may not; `Corrupt` when a run is not what was written; `Limit` when there are too many rows;
+/// those of the disk.
+pub(super) fn merge_segment<'a>(
     given: &Runs<'a>,
     cuts: &[Cut],
+    of: Keyed<'_>,
+    open: impl FnOnce() -> Result<SegmentWriter>,
     with: SortWith,
-) -> Result<Option<SortedSegment<'a>>> {
+) -> Result<Option<MergedColumns<'a>>> {
     let slices = slice(given, cuts);
     if slices.is_empty() {
         return Ok(None);
     }
-    let sorted = sort_slices(&slices, with)?;
-    Ok(Some(SortedSegment { slices, sorted }))
-}
-
-/// Gathers the columns of a segment by the order of its rows. Rows that give way are left out.
-///
-/// # Errors
-/// `Invalid` when a key comes twice and may not; `Corrupt` when a run is not what was written; those of the disk.
-pub(super) fn merge_segment<'a>(
-    SortedSegment { slices, sorted }: SortedSegment<'a>,
-    of: Keyed<'_>,
-    open: impl FnOnce() -> Result<SegmentWriter>,
-    with: SortWith,
-) -> Result<MergedColumns<'a>> {
     failpoints::hit("store::run::merge")
         .map_err(|e| Error::Unavailable(format!("cannot merge runs: {e}")))?;
-    let SortedSlices { order, nulls } = sorted;
+    let SortedSlices { order, nulls } = sort_slices(&slices, with)?;
     let rows = stay(&slices, of, order)?;
     let first_stats = first_key_stats(&slices, of, (&rows, nulls))?;
     let (writer, space) = (open()?, coload_space::Dram::new("dram", u64::MAX));
     let (columns, page_rows) = write_columns(&Slices(&slices), &rows, &writer, (&space, with))?;
-    Ok(MergedColumns { slices, rows, writer, columns, page_rows, first_stats })
+    Ok(Some(MergedColumns { slices, rows, writer, columns, page_rows, first_stats }))
 }
 
 /// The rows of each run between the first and the last of some cuts.

@@ -408,7 +408,8 @@ mod tests {
         };
         let (schema, key) = schema("k VARCHAR, n BIGINT", KeyKind::Cluster, &[0, 1]);
         let mut wanted: Vec<u32> = (0..ROWS as u32).collect();
-        let key_of = |row: u32| (text(row as usize).is_none(), text(row as usize), number(row as usize));
+        let key_of =
+            |row: u32| (text(row as usize).is_none(), text(row as usize), number(row as usize));
         wanted.sort_by_cached_key(|row| key_of(*row));
         for threads in [1, 3] {
             let columns = vec![

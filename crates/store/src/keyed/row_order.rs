@@ -5,7 +5,7 @@
 
 use coload_ddl::{Key, Schema};
 use coload_page::{PageMeta, PageView};
-use coload_threads::in_order;
+use coload_threads::{in_order, relieve};
 use coload_transform::{Divided, KeyBuckets, KeyOrder, PackedKeys, SORTED_ROWS_MAX};
 use coload_types::{Error, Plain, Result, Values};
 
@@ -34,6 +34,7 @@ pub(super) fn order_rows(
             segment.rows()
         )));
     }
+    relieve();
     let Some(packed) = pack_keys(segment, schema, key)? else {
         return order_by_bytes(&SegmentKeys::compared(segment, schema, key)?, with);
     };
@@ -153,7 +154,8 @@ impl<'a> SegmentKeys<'a> {
     ) -> Result<(Vec<KeyColumn>, Vec<bool>)> {
         let (mut all, mut nullable) = (Vec::new(), Vec::new());
         for column in columns {
-            let (is_coded, may_be_null) = read_as(*column, &segment.column(*column)?.index().pages)?;
+            let (is_coded, may_be_null) =
+                read_as(*column, &segment.column(*column)?.index().pages)?;
             all.push(KeyColumn { column: *column, float: float(schema, *column), is_coded });
             nullable.push(may_be_null);
         }

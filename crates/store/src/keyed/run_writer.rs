@@ -88,7 +88,12 @@ impl RunWriter {
         if column == self.columns.len() {
             let place = dictionary.as_ref().map(encode_dictionary).transpose()?;
             let place = place.map(|page| self.put(page)).transpose()?;
-            self.columns.push(RunColumn { physical, dictionary: place, symbols, pages: Vec::new() });
+            self.columns.push(RunColumn {
+                physical,
+                dictionary: place,
+                symbols,
+                pages: Vec::new(),
+            });
         }
         self.mark(column, dictionary.as_ref(), &pages)?;
         for page in pages {
@@ -103,7 +108,12 @@ impl RunWriter {
     }
 
     /// Keeps the values of the rows of pages that are marked, if the column is one of the key.
-    fn mark(&mut self, column: usize, dictionary: Option<&Dictionary>, pages: &[Page]) -> Result<()> {
+    fn mark(
+        &mut self,
+        column: usize,
+        dictionary: Option<&Dictionary>,
+        pages: &[Page],
+    ) -> Result<()> {
         let Some(place) = self.key.iter().position(|(of_key, _)| *of_key == column) else {
             return Ok(());
         };

@@ -18,18 +18,18 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
-use coload_threads::{in_order, one_ahead};
+use coload_threads::in_order;
 use coload_types::{Error, Physical, Plain, Result};
 
 use super::conflicts::Keyed;
 use super::entry::{numbers_of, put_entry_in_order, set_first_stats};
 use super::keys::{float, value_of_row};
-use super::merge_runs::{Merged, Runs, merge_segment, sort_merged};
-use super::order::{RowOrder, sort_segment, write_run_in_order};
-use super::ranges::{Cut, cut_runs};
+use super::merge_runs::{Merged, Runs, merge_segment};
+use super::order::{sort_segment, write_run_in_order};
+use super::ranges::cut_runs;
 use super::run::{Run, canonical, key_bytes};
 use super::run_writer::RunWriter;
-use super::sorting::{SortTimes, SortWith, Sorting};
+use super::sorting::{SortTimes, Sorting};
 use super::{OrderedSegment, Origin};
 use crate::directory::sync_file;
 use crate::merge_small::join_stats;
@@ -73,30 +73,16 @@ pub(crate) fn order_load(
     files: &mut impl LoadFiles,
     sorting: &Sorting,
 ) -> Result<OrderedLoad> {
-    let (began, with) = (Instant::now(), sorting.with);
+    let began = Instant::now();
     if segments.len() < 2 {
         return order_alone(of, segments, files, sorting);
     }
-    let starts = segments.iter().scan(0, |end, entry| {
-        let start = *end;
-        *end += entry.rows;
-        Some(start)
-    });
-    let starts: Vec<u64> = starts.collect();
-    let paths: Vec<PathBuf> = segments.iter().map(|entry| files.path(&entry.file)).collect();
-    let mut pieces = Vec::with_capacity(segments.len());
-    // The keys of a segment are sorted while the rows of the one before are written as a run.
-    let sort = |number: usize| {
-        let segment = Arc::new(SegmentFile::open(&paths[number])?);
-        let origin = Origin::of_file(starts[number], &paths[number]);
-        let order = sort_segment(&segment, of, (&origin, with))?;
-        Ok((segment, order))
-    };
-    ahead(segments.len(), with, sort, |number, (segment, order)| {
-        let piece = Unsorted { entry: segments[number].clone(), before: starts[number], segment };
-        pieces.push(piece.in_order(of, order, sorting)?);
-        Ok(())
-    })?;
+    let (mut pieces, mut before) = (Vec::with_capacity(segments.len()), 0);
+    for entry in segments {
+        let rows = entry.rows;
+        pieces.push(sort_piece(of, entry, before, (files, sorting))?);
+        before += rows;
+    }
     let sort = began.elapsed();
     let mut ordered = Vec::new();
     let mut runs = 0;
@@ -176,48 +162,31 @@ enum Sorted {
     Run(Box<Run>),
 }
 
-/// Makes things and takes them: the next one is made meanwhile, if there is a thread for it.
-fn ahead<T: Send>(
-    count: usize,
-    with: SortWith,
-    make: impl Fn(usize) -> Result<T> + Sync,
-    mut take: impl FnMut(usize, T) -> Result<()>,
-) -> Result<()> {
-    match with.threads {
-        0 | 1 => (0..count).try_for_each(|number| take(number, make(number)?)),
-        _ => one_ahead(count, make, take),
-    }
-}
-
-/// A segment of the input whose keys are sorted.
-struct Unsorted {
-    entry: SegmentEntry,
-    /// Rows of the load before it.
+/// Sorts a segment.
+fn sort_piece(
+    of: Keyed<'_>,
+    mut entry: SegmentEntry,
     before: u64,
-    segment: Arc<SegmentFile>,
-}
-
-impl Unsorted {
-    /// Writes its rows in their order as a run, unless they stand in it.
-    fn in_order(self, of: Keyed<'_>, order: RowOrder, sorting: &Sorting) -> Result<Piece> {
-        let Unsorted { mut entry, before, segment } = self;
-        let Some(rows) = order.rows else {
-            set_first_stats(&mut entry, of, order.first_stats);
-            let ends = ends_of(&segment, of)?;
-            return Ok(Piece { entry, before, ends, sorted: Sorted::Stays });
-        };
-        let mut run = write_run_in_order(&segment, &rows, (of.schema, of.key), sorting)?;
-        let path = segment.path().to_owned();
-        if of.key.is_unique() && of.on_conflict.tells_rows() {
-            let origin = Origin::of_file(before, &path);
-            run.put_numbers(&numbers_of(&origin, &segment, &rows)?)?;
-        }
-        drop((segment, rows));
-        remove(&path)?;
-        let mut run = run.finish()?;
-        let ends = std::mem::take(&mut run.ends);
-        Ok(Piece { entry, before, ends, sorted: Sorted::Run(Box::new(run)) })
+    (files, sorting): (&impl LoadFiles, &Sorting),
+) -> Result<Piece> {
+    let path = files.path(&entry.file);
+    let segment = Arc::new(SegmentFile::open(&path)?);
+    let origin = Origin::of_file(before, &path);
+    let order = sort_segment(&segment, of, (&origin, sorting.with))?;
+    let Some(rows) = order.rows else {
+        set_first_stats(&mut entry, of, order.first_stats);
+        let ends = ends_of(&segment, of)?;
+        return Ok(Piece { entry, before, ends, sorted: Sorted::Stays });
+    };
+    let mut run = write_run_in_order(&segment, &rows, (of.schema, of.key), sorting)?;
+    if of.key.is_unique() && of.on_conflict.tells_rows() {
+        run.put_numbers(&numbers_of(&origin, &segment, &rows)?)?;
     }
+    drop((segment, rows));
+    remove(&path)?;
+    let mut run = run.finish()?;
+    let ends = std::mem::take(&mut run.ends);
+    Ok(Piece { entry, before, ends, sorted: Sorted::Run(Box::new(run)) })
 }
 
 /// The keys of the first row of a segment and of its last one.
@@ -315,25 +284,22 @@ fn merge_group(
     let mut made = Vec::with_capacity(count);
     std::thread::scope(|scope| {
         let mut finishing: Option<(String, ScopedJoinHandle<'_, Result<Merged>>)> = None;
-        let ends: Vec<&[Cut]> = cuts.windows(2).collect();
-        // The keys of a segment are sorted while the columns of the one before are gathered.
-        let sort = |number: usize| sort_merged(&runs, ends[number], with);
-        ahead(ends.len(), with, sort, |_, sorted| {
-            let Some(sorted) = sorted else { return Ok(()) };
+        for ends in cuts.windows(2) {
             let (name, path) = files.next();
             let open = || Ok(files.writer(&path)?.synced_later());
-            let columns = merge_segment(sorted, of, open, with)?;
+            let Some(columns) = merge_segment(&runs, ends, of, open, with)? else {
+                continue;
+            };
             if with.threads < 2 {
                 made.push(merged_entry(columns.finish(of, &path)?, of, name, &entries));
-                return Ok(());
+                continue;
             }
             // Its tree is built while the next one is merged.
             let finish = scope.spawn(move || columns.finish(of, &path));
             if let Some((name, before)) = finishing.replace((name, finish)) {
                 made.push(merged_entry(joined(before)?, of, name, &entries));
             }
-            Ok(())
-        })?;
+        }
         if let Some((name, last)) = finishing {
             made.push(merged_entry(joined(last)?, of, name, &entries));
         }

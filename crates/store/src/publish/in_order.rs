@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use coload_threads::while_sizes_repeat;
 use coload_types::Result;
 
 use super::LoadDir;
@@ -65,8 +66,9 @@ impl LoadDir {
         let (table, schema) = (&*self.target.name, &self.target.schema);
         let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
         let trees_before = self.sort_times().nodes;
-        let OrderedLoad { segments, origins, mut times } =
-            order_load(of, segments, &mut Files { dir: self, next }, sorting)?;
+        let OrderedLoad { segments, origins, mut times } = while_sizes_repeat(|| {
+            order_load(of, segments, &mut Files { dir: self, next }, sorting)
+        })?;
         // Trees are built while segments are written: of several by merges, of one where it is sorted.
         let trees = self.sort_times().nodes.saturating_sub(trees_before);
         let step = if times.merge.is_zero() { &mut times.sort } else { &mut times.merge };

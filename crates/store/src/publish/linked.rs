@@ -37,7 +37,12 @@ impl PublishedAs<'_> {
         (id, begun_on): (LoadId, Option<u64>),
         segments: &[Linked],
     ) -> Result<LoadDir> {
-        let mut load = LoadDir::of_links(&store.sorting_with(self.sort_with), id, (self.target, begun_on), segments)?;
+        let mut load = LoadDir::of_links(
+            &store.sorting_with(self.sort_with),
+            id,
+            (self.target, begun_on),
+            segments,
+        )?;
         load.set_on_conflict(self.on_conflict)?;
         if let Some(delete_where) = &self.delete_where {
             load.set_delete_where(delete_where.clone())?;

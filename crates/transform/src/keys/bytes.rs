@@ -368,10 +368,7 @@ impl SortedKeys<'_> {
     ///
     /// # Errors
     /// Those of the call.
-    pub fn for_each<E>(
-        &self,
-        mut each: impl FnMut(&[u8], u32) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn for_each<E>(&self, mut each: impl FnMut(&[u8], u32) -> Result<(), E>) -> Result<(), E> {
         match self.key {
             Some(key) => {
                 let mut rows = self.parts.iter().flat_map(|part| part.as_chunks().0);
@@ -416,7 +413,11 @@ mod tests {
     use super::*;
 
     /// The order of keys, made in parts of so many rows and in passes of at most so many bytes.
-    fn order_of(keys: &[Vec<u8>], (sampled, part_rows): (usize, usize), bytes_max: u64) -> KeyOrder {
+    fn order_of(
+        keys: &[Vec<u8>],
+        (sampled, part_rows): (usize, usize),
+        bytes_max: u64,
+    ) -> KeyOrder {
         let mut sample = KeySample::new(keys.len() as u64);
         keys.iter().step_by(sampled).for_each(|key| sample.push(key));
         // As many splitters as a sample of more keys would give.
@@ -436,11 +437,13 @@ mod tests {
             for bucket in pass {
                 let sorted = sort_bucket(&parts, bucket).unwrap();
                 let mut told = Vec::new();
-                sorted.for_each(|key, row| {
-                    assert_eq!(keys[row as usize], key);
-                    told.push(row);
-                    Ok::<(), ()>(())
-                }).unwrap();
+                sorted
+                    .for_each(|key, row| {
+                        assert_eq!(keys[row as usize], key);
+                        told.push(row);
+                        Ok::<(), ()>(())
+                    })
+                    .unwrap();
                 let of_bucket = sorted.order();
                 assert_eq!(of_bucket.rows.as_ref(), Some(&told));
                 order.append(of_bucket);
@@ -455,7 +458,9 @@ mod tests {
         let key = |place: u32| &keys[wanted[place as usize] as usize];
         let repeated: Vec<u32> =
             (1..keys.len() as u32).filter(|place| key(*place) == key(place - 1)).collect();
-        for (sampled, part_rows, bytes_max) in [(1, usize::MAX, u64::MAX), (3, 7, 1000), (50, 100, 1)] {
+        for (sampled, part_rows, bytes_max) in
+            [(1, usize::MAX, u64::MAX), (3, 7, 1000), (50, 100, 1)]
+        {
             let part_rows = part_rows.min(keys.len().max(1));
             let found = order_of(keys, (sampled, part_rows), bytes_max);
             assert!(found.rows.as_ref() == Some(&wanted), "{sampled} {part_rows} {bytes_max}");
@@ -490,7 +495,13 @@ mod tests {
             (|row| format!("https://example.com/{:x}", drawn(row) % 30_000).into_bytes(), 60_000),
             (|row| format!("{row:09}").into_bytes(), 60_000),
             (|row| format!("{:09}", 1_000_000 - row).into_bytes(), 60_000),
-            (|row| [&b"a value of many rows"[..], if drawn(row) % 9 == 1 { b"!" } else { b"" }].concat(), 60_000),
+            (
+                |row| {
+                    [&b"a value of many rows"[..], if drawn(row) % 9 == 1 { b"!" } else { b"" }]
+                        .concat()
+                },
+                60_000,
+            ),
             (|row| [&vec![b'x'; 4096][..], &drawn(row).to_be_bytes()].concat(), 1_500),
         ];
         for (key, rows) in keys {
