@@ -6,11 +6,10 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-#[cfg(feature = "sql")]
-use libmimalloc_sys::mi_collect;
-use libmimalloc_sys::{mi_option_set, mi_option_t};
+use coload_threads::FreedPages;
+use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use mimalloc::MiMalloc;
 
 #[global_allocator]
@@ -104,12 +103,48 @@ pub fn keep_freed_pages(memory: usize) {
         SOON_FROM.. => SOON,
         _ => AT_ONCE,
     };
+    BUDGET.store(if delay == SOON { memory } else { 0 }, Ordering::Relaxed);
     // SAFETY: sets a number in a table of the allocator; the index is one of its options.
     unsafe { mi_option_set(PURGE_DELAY, delay) }
 }
 
+/// Memory of a load that gives back what it freed after [`SOON`]; 0 for others.
+static BUDGET: AtomicUsize = AtomicUsize::new(0);
+/// Share of the budget that is not to be taken by what was freed, while sizes repeat: what comes next may need as much.
+const ROOM_SHARE: usize = 6;
+
+/// What is done while rows are put in order: sizes repeat, but seldom within [`SOON`], and at some moments little is needed. So pages are
+/// kept, and given back at these moments if there are too many.
+pub const FREED_PAGES: FreedPages = FreedPages {
+    keep: || set_delay_of_sorts(UNTIL_TOLD),
+    relieve: || {
+        let budget = BUDGET.load(Ordering::Relaxed);
+        if budget > 0 && anonymous_bytes() > budget - budget / ROOM_SHARE {
+            // SAFETY: looks at the heap of this thread and at pages that belong to none, which takes no lock that this
+            // thread may hold.
+            unsafe { mi_collect(true) }
+        }
+    },
+    as_before: || set_delay_of_sorts(SOON),
+};
+
+fn set_delay_of_sorts(delay: std::ffi::c_long) {
+    if BUDGET.load(Ordering::Relaxed) > 0 {
+        // SAFETY: as above.
+        unsafe { mi_option_set(PURGE_DELAY, delay) }
+    }
+}
+
+/// Bytes that the process has from the system, those of mapped files left out; a cheaper question than [`resident_bytes`].
+fn anonymous_bytes() -> usize {
+    const PAGE_BYTES: usize = 4 << 10;
+    let told = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = told.split(' ').skip(1).map_while(|pages| pages.parse::<usize>().ok());
+    let (resident, of_files) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    resident.saturating_sub(of_files) * PAGE_BYTES
+}
+
 /// Longer than a process runs, milliseconds.
-#[cfg(feature = "sql")]
 const UNTIL_TOLD: std::ffi::c_long = 1 << 40;
 
 /// Keeps pages that are freed from now on until [`give_back_freed_pages`]; where there is little memory, they are given

@@ -8,6 +8,7 @@ use coload::command_line::{Allocator, run};
 
 fn main() -> ExitCode {
     allocator::keep_freed_pages(usize::MAX);
+    coload_threads::tell_freed_pages(allocator::FREED_PAGES);
     #[cfg(feature = "sql")]
     coload_serve::measure_memory(coload_serve::MemoryGauge {
         process: allocator::process_bytes,

@@ -73,6 +73,8 @@ const INPUTS_SHARE: usize = 64;
 /// Bytes of a row that is put in order, besides a column of it as it was and as it will be, which has at most the bytes of its text: its
 /// key three times while it is sorted, its number, where its text stands.
 const SORTED_ROW_BYTES: usize = 64;
+/// Share of the memory that the plain pages of a segment may have that is put in order.
+const SORTED_SHARE: usize = 4;
 /// Smallest chunk that a small memory leads to.
 const CHUNK_BYTES_LEAST: usize = 64 << 10;
 
@@ -89,6 +91,8 @@ pub struct Grain {
     pub segment_bytes: usize,
     /// Rows of a segment of a table with a key: they are put in order at once.
     pub sorted_rows: u64,
+    /// Bytes of its plain pages, for records that are longer than the sample's.
+    pub sorted_bytes: u64,
     /// Workers that parse at once.
     pub parsers: usize,
     /// Columns of a partition that have symbols of their own while it is parsed. Others keep their text until
@@ -161,6 +165,7 @@ impl Grain {
             fragments_per_partition: resources.fragments_per_partition.min(fragments).max(1),
             dictionary_bytes,
             sorted_rows: (memory / (SORTED_ROW_BYTES + 2 * record.text_bytes)).max(1) as u64,
+            sorted_bytes: (memory / SORTED_SHARE) as u64,
             segment_bytes: if sorted.is_some() { 0 } else { given / SEGMENT_SHARE },
             encoders: encoders(memory),
             record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use coload_page::ColumnIndex;
 use coload_store::{
     LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, MergeReport, OnConflict, OrderedSegment,
-    ReadyLoad, SegmentEntry, SegmentSummary, Shown, SortSpaces, Sorting, Store, merge_small_within,
+    ReadyLoad, SegmentEntry, SegmentSummary, Shown, SortSpaces, SortWith, Sorting, Store,
+    merge_small_within,
 };
 use coload_threads::{Started, Step, StepClock, epoch_us};
 use coload_types::{Error, Result};
@@ -125,7 +126,7 @@ pub fn write_once<'a>(
     started: &Started,
     pass: usize,
 ) -> std::result::Result<Written<'a>, Stop> {
-    let mut dir = store.begin_load(target(load.request))?;
+    let mut dir = store.sorting_with(sort_with(load.resources)).begin_load(target(load.request))?;
     // Looked at before the inputs are read, too.
     dir.set_on_conflict(load.request.on_conflict)?;
     check_read_again(load.request)?;
@@ -174,14 +175,20 @@ fn check_read_again(request: &LoadRequest) -> Result<()> {
     }
 }
 
+/// What rows are put in order and indexes are built with.
+fn sort_with(Resources { threads, memory, .. }: &Resources) -> SortWith {
+    SortWith { threads: *threads, memory: *memory as u64 }
+}
+
 /// How rows are put in the order of the table's key.
 fn sorting(dir: &LoadDir, load: Load<'_>) -> Result<Sorting> {
-    let Resources { threads, memory, sort_space, run_space, .. } = load.resources;
+    let Resources { memory, sort_space, run_space, .. } = load.resources;
     let (sort, runs) = (sort_space.as_ref(), run_space.as_ref());
     let spaces = SortSpaces::open(sort, runs, *memory as u64, &dir.scratch_path(""))?;
     // A small sort buffer makes small runs, not small segments.
     let segment_bytes = Grain::of(load.request, &load.resources.without_sort_space()).segment_bytes;
-    Ok(Sorting { spaces, threads: *threads, segment_bytes: Some(segment_bytes as u64) })
+    let with = sort_with(load.resources);
+    Ok(Sorting { spaces, with, segment_bytes: Some(segment_bytes as u64) })
 }
 
 /// Puts the rows of segments in the order of the table's key, if it has one; the segments are then those in order.

@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use coload_store::{Snapshot, Store};
+use coload_store::{CountedBytes, CountsMemory, Snapshot, SortWith, Store};
 use coload_threads::drop_elsewhere;
 use coload_types::Result;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
@@ -181,6 +181,21 @@ impl<T> Drop for Owned<T> {
     }
 }
 
+/// Share of the memory that rows may take which are put in order, or by which an index is built.
+const SORT_SHARE: usize = 2;
+
+/// What writers of the store take counts as memory of statements.
+#[derive(Debug)]
+struct CountedByPool(Arc<dyn MemoryPool>);
+
+impl CountsMemory for CountedByPool {
+    fn take(&self, what: &'static str, bytes: u64) -> Result<CountedBytes> {
+        let held = MemoryConsumer::new(what).register(&self.0);
+        held.try_grow(usize::try_from(bytes).unwrap_or(usize::MAX)).map_err(from_datafusion)?;
+        Ok(Box::new(held))
+    }
+}
+
 impl Database {
     /// Puts SQL on a store.
     ///
@@ -196,9 +211,13 @@ impl Database {
         }
         let spill = SpillFolder::create(&options.spill, store.path())?;
         let watch = Watch::start(options.memory);
+        let session = session(&DatabaseOptions { threads, ..options.clone() }, &spill, &watch)?;
+        let sort_with = SortWith { threads, memory: (options.memory / SORT_SHARE) as u64 };
+        let counts = CountedByPool(Arc::clone(&session.runtime_env().memory_pool));
+        let store = store.sorting_with(sort_with).counted_by(Arc::new(counts));
         let inner = Inner {
             store,
-            session: session(&DatabaseOptions { threads, ..options.clone() }, &spill, &watch)?,
+            session,
             options: DatabaseOptions { threads, ..options },
             watch,
             _spill: spill,

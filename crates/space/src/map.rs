@@ -131,6 +131,12 @@ impl Extent for MapExtent {
         Ok(Piece::InPlace(&all[start as usize..end as usize]))
     }
 
+    fn leave(&self, start: u64, bytes: u64) {
+        if let Some(map) = &self.map {
+            map.leave(start, bytes);
+        }
+    }
+
     fn check(&self) -> Result<()> {
         match self.map.as_ref().is_some_and(Mapped::is_damaged) {
             false => Ok(()),

@@ -27,10 +27,13 @@ use std::sync::{
 use std::{io, ptr};
 
 use coload_threads::lock;
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 
 /// Entries of a block of the table.
 const BLOCK_SLOTS: usize = 256;
+
+/// Pages around one that is read come with it, so many bytes on Linux; they are left with it. A multiple of a machine's page.
+const AROUND_BYTES: usize = 64 << 10;
 
 /// A file mapped into memory to be read.
 #[derive(Debug)]
@@ -52,6 +55,25 @@ impl Mapped {
         let map = unsafe { Mmap::map(file) }?;
         let start = map.as_ptr() as usize;
         Ok(Mapped { slot: take_slot(start, start + map.len()), map })
+    }
+
+    /// Says that a range of bytes was read and may be left: its pages need not be in the memory of the process any more. They stay in
+    /// the page cache as long as there is room, and are read again as they were. Only a hint.
+    pub fn leave(&self, start: u64, bytes: u64) {
+        let (Ok(start), Ok(bytes)) = (usize::try_from(start), usize::try_from(bytes)) else {
+            return;
+        };
+        let first = start / AROUND_BYTES * AROUND_BYTES;
+        let end = start.saturating_add(bytes).checked_next_multiple_of(AROUND_BYTES);
+        let end = end.map_or(self.map.len(), |end| end.min(self.map.len()));
+        if first >= end {
+            return;
+        }
+        // SAFETY: the map is shared and only read: what is dropped is read from the file again, with the same bytes. Where zeros were put in
+        // the place of what could not be read, zeros come again.
+        let _ = unsafe {
+            self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, first, end - first)
+        };
     }
 
     /// Whether some of what was read was not the file: zeros in the place of what could not be read. Ask after reading.

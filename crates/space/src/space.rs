@@ -64,6 +64,10 @@ pub trait Extent: Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Says that a part was read and may be left: that of a mapped file need not be in the memory of the process any more. It can be
+    /// read again.
+    fn leave(&self, _start: u64, _bytes: u64) {}
+
     /// Checks that what was read was what is in the space; called after what was read was used.
     ///
     /// # Errors

@@ -87,6 +87,12 @@ impl Extent for TieredExtent {
         }
     }
 
+    fn leave(&self, start: u64, bytes: u64) {
+        if let (Some(more), Some(start)) = (&self.more, start.checked_sub(self.dram.bytes())) {
+            more.leave(start, bytes);
+        }
+    }
+
     fn check(&self) -> Result<()> {
         self.more.as_ref().map_or(Ok(()), |more| more.check())
     }

@@ -16,6 +16,7 @@
 mod addition;
 mod alter;
 mod change;
+mod counted;
 mod deleted;
 mod directory;
 pub mod failpoints;
@@ -46,14 +47,15 @@ mod work_dir;
 
 pub use alter::Alteration;
 pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
+pub use counted::{CountedBytes, CountsMemory};
 pub use deleted::{DeletedEntry, DeletedRows, Deletions};
 pub use gc::Cleaned;
 pub use held::ExpandedPages;
 pub use index::{IndexKey, IndexTree, SegmentIndex, Within};
 pub use journal::{JournalEntry, LoadJournal};
 pub use keyed::{
-    ColumnOf, KeySide, OrderedSegment, SortSpaces, SortTimes, SortedRows, Sorting, TreeKey,
-    is_in_order, key_values, may_have_keys, row_of_key, rows_before_key, sort_partition,
+    ColumnOf, KeySide, OrderedSegment, SortSpaces, SortTimes, SortWith, SortedRows, Sorting,
+    TreeKey, is_in_order, key_values, may_have_keys, row_of_key, rows_before_key, sort_partition,
     write_reordered,
 };
 pub use load_record::{
@@ -69,7 +71,7 @@ pub use older_loads::{OlderLoads, RememberedLoad};
 pub use on_conflict::{DeleteWhere, KeyCounts, OnConflict};
 pub use publish::{
     ConflictingRow, LoadDir, MeetsKey, MergeDir, MergeOutcome, PublishedAs, ReadyLoad, Settled,
-    Shown, SortWith,
+    Shown,
 };
 pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
 pub use row_change::{Basis, Changed};

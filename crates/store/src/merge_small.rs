@@ -31,7 +31,7 @@ use coload_transform::{MEMORY_MIN, PartitionColumn, compare_keys, sort_keys};
 use coload_types::{Error, Physical, Result};
 
 use crate::join::{Source, group_pages, join_column};
-use crate::keyed::{TreeKey, read_keys, write_in_order};
+use crate::keyed::{SortWith, TreeKey, read_keys, write_in_order};
 use crate::retype::drop_unused;
 use crate::{
     ColumnStats, FinishedColumn, MergeOutcome, SegmentEntry, SegmentFile, SegmentSummary,
@@ -221,7 +221,8 @@ fn merge_in_order(
         return Err(Error::corrupt(files[0].path(), "a key that is in another segment too"));
     }
     let writer = SegmentWriter::create(path)?.with_key(tree_key);
-    write_in_order(&files, &rows, &writer, (&Dram::new("dram", u64::MAX), 1))
+    let with = SortWith { threads: 1, memory: u64::MAX };
+    write_in_order(&files, &rows, &writer, (&Dram::new("dram", u64::MAX), with))
 }
 
 /// Writes segments one after the other as one.

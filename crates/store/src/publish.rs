@@ -237,7 +237,7 @@ impl LoadDir {
 }
 
 use linked::Linked;
-pub use linked::{PublishedAs, SortWith};
+pub use linked::PublishedAs;
 pub use settled::{ConflictingRow, MeetsKey, Settled};
 
 /// A load that everybody sees.

@@ -10,6 +10,7 @@
 
 mod ends;
 mod in_memory;
+mod leave;
 
 use std::borrow::Cow;
 use std::fs::File;

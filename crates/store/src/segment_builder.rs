@@ -37,6 +37,7 @@ pub struct OpenSegment {
     page_rows: Vec<u32>,
     columns: Vec<OpenColumn>,
     waiting_bytes: usize,
+    plain_bytes: u64,
     /// Partitions that the segment has taken so far.
     pub partitions: usize,
 }
@@ -117,6 +118,7 @@ impl OpenSegment {
             page_rows: Vec::new(),
             columns: (0..width).map(|_| OpenColumn::default()).collect(),
             waiting_bytes: 0,
+            plain_bytes: 0,
             partitions: 0,
         }
     }
@@ -139,7 +141,8 @@ impl OpenSegment {
         write
     }
 
-    fn write(&self, pages: Vec<Page>) -> Arc<PlainWrite> {
+    fn write(&mut self, pages: Vec<Page>) -> Arc<PlainWrite> {
+        self.plain_bytes += pages.iter().map(|page| page.bytes.len() as u64).sum::<u64>();
         Arc::new(PlainWrite {
             writer: Arc::clone(&self.writer),
             offset: self.writer.reserve(&pages),
@@ -159,11 +162,10 @@ impl OpenSegment {
         let mut writes = Vec::new();
         for (index, column) in columns.into_iter().enumerate() {
             let Some(column) = column else { continue };
-            let open = &mut self.columns[index];
             if let Some(dictionary) = &column.dictionary {
                 self.waiting_bytes += dictionary.bytes();
                 self.waiting_bytes += column.pages.iter().map(|p| p.bytes.len()).sum::<usize>();
-                open.parts.push(Part::Coded(column));
+                self.columns[index].parts.push(Part::Coded(column));
                 continue;
             }
             let pages = 0..column.pages.len();
@@ -187,6 +189,11 @@ impl OpenSegment {
     /// Bytes that wait in memory for the merge.
     pub fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
+    }
+
+    /// Bytes of plain pages, which are in the file or on their way there.
+    pub fn plain_bytes(&self) -> u64 {
+        self.plain_bytes
     }
 
     /// Rows so far.

@@ -123,6 +123,56 @@ impl FinishedColumn {
     }
 }
 
+/// Columns of a segment that come in parts, one column after the other.
+#[derive(Debug)]
+pub(crate) struct ColumnParts<'w> {
+    writer: &'w SegmentWriter,
+    columns: Vec<WrittenParts>,
+}
+
+/// What came of a column.
+#[derive(Debug)]
+struct WrittenParts {
+    physical: Physical,
+    /// The dictionary and where it is.
+    dictionary: Option<(Dictionary, PageMeta)>,
+    symbols: Vec<Vec<u8>>,
+    pages: Vec<PageMeta>,
+}
+
+impl<'w> ColumnParts<'w> {
+    /// No columns yet.
+    pub fn new(writer: &'w SegmentWriter) -> Self {
+        ColumnParts { writer, columns: Vec::new() }
+    }
+
+    /// Writes a part of a column: of the last one, or the first part of the next, which has its dictionary and symbols.
+    ///
+    /// # Errors
+    /// As [`SegmentWriter::write_pages`].
+    pub fn put(&mut self, column: usize, part: PartitionColumn, physical: Physical) -> Result<()> {
+        let PartitionColumn { dictionary, symbols, pages } = part;
+        if column == self.columns.len() {
+            let place = dictionary.as_ref().map(|d| self.writer.write_dictionary(d)).transpose()?;
+            let dictionary = dictionary.zip(place);
+            self.columns.push(WrittenParts { physical, dictionary, symbols, pages: Vec::new() });
+        }
+        let mut metas = self.writer.write_pages(self.writer.reserve(&pages), &pages)?;
+        self.columns[column].pages.append(&mut metas);
+        Ok(())
+    }
+
+    /// The columns, of which all parts came.
+    pub fn finish(self) -> Vec<FinishedColumn> {
+        let finish = |column: WrittenParts| {
+            let WrittenParts { physical, dictionary, symbols, pages } = column;
+            let dictionary = dictionary.as_ref().map(|(values, place)| (values, place.clone()));
+            FinishedColumn::new(physical, dictionary, symbols, pages)
+        };
+        self.columns.into_iter().map(finish).collect()
+    }
+}
+
 fn aligned(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGNMENT)
 }

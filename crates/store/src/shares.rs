@@ -26,11 +26,12 @@ use coload_types::{Error, Result};
 use crate::change::{LoadMode, LoadTarget};
 use crate::directory::{Layout, list_names, open_or_make, segment_name, sync_file};
 use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal, rows_beside};
+use crate::keyed::SortWith;
 use crate::load_record::{LoadId, LoadKind, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::older_loads::{RememberedLoad, now_us};
 use crate::on_conflict::{KeyCounts, OnConflict};
-use crate::publish::{PublishedAs, SortWith};
+use crate::publish::PublishedAs;
 use crate::segment::SegmentFile;
 use crate::store::Store;
 

@@ -12,6 +12,7 @@ use coload_types::{Error, Result};
 
 use crate::alter::{self, Alteration};
 use crate::change::{self, LoadTarget, OnExisting, OnMissing};
+use crate::counted::{CountedBytes, CountsMemory};
 use crate::deleted::{DeletedEntry, DeletedRows, Deletions, read_rows};
 use crate::directory::{
     FORMAT_NAME, FORMAT_TEXT, Layout, OWNER_ONLY, link_new, make_dir, sync_dir, write_new,
@@ -19,6 +20,7 @@ use crate::directory::{
 use crate::gc::{self, Cleaned};
 use crate::held::{HELD_BYTES_MAX, HeldBytes};
 use crate::index;
+use crate::keyed::SortWith;
 use crate::manifest::{Manifest, SegmentEntry, ViewEntry};
 use crate::on_conflict::{DeleteWhere, OnConflict};
 use crate::publish::{
@@ -39,6 +41,10 @@ const FORMAT_BYTES_MAX: u64 = 256;
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    /// What its writers may take to put rows in order and to build indexes, where they do not say it themselves.
+    sort_with: SortWith,
+    /// Who counts what indexes take while they are built.
+    counts: Option<Arc<dyn CountsMemory>>,
 }
 
 #[derive(Debug)]
@@ -85,6 +91,32 @@ impl Store {
     /// Path of the store's directory, as it was opened.
     pub fn path(&self) -> &Path {
         &self.layout().root
+    }
+
+    /// The same store for writers that may take so much to put rows in order and to build indexes.
+    #[must_use]
+    pub fn sorting_with(&self, sort_with: SortWith) -> Self {
+        Store { sort_with, ..self.clone() }
+    }
+
+    /// The same store for writers whose memory somebody counts.
+    #[must_use]
+    pub fn counted_by(&self, counts: Arc<dyn CountsMemory>) -> Self {
+        Store { counts: Some(counts), ..self.clone() }
+    }
+
+    /// Takes so many bytes, if somebody counts them.
+    pub(crate) fn take_memory(
+        &self,
+        what: &'static str,
+        bytes: u64,
+    ) -> Result<Option<CountedBytes>> {
+        self.counts.as_ref().map(|counts| counts.take(what, bytes)).transpose()
+    }
+
+    /// What writers may take to put rows in order and to build indexes.
+    pub fn sort_with(&self) -> SortWith {
+        self.sort_with
     }
 
     /// The newest version, to read from; never waits for a writer.
@@ -259,7 +291,7 @@ impl Store {
     pub(crate) fn of(layout: Layout, held_max: u64) -> Self {
         let (newest, segments, deleted) = Default::default();
         let inner = Inner { layout, newest, segments, deleted, held: HeldBytes::new(held_max) };
-        Store { inner: Arc::new(inner) }
+        Store { inner: Arc::new(inner), sort_with: SortWith::usual(), counts: None }
     }
 
     /// Where open segments count what they hold.

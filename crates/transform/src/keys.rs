@@ -15,8 +15,10 @@
 
 use std::cmp::Ordering;
 
+mod bytes;
 mod packed;
 
+pub use bytes::{KeyPart, KeySample, SortedKeys, Splitters, shared_bytes, sort_bucket};
 pub use packed::{Divided, KeyBuckets, PackedKeys};
 
 use coload_page::bitpack::width_of;
@@ -319,6 +321,21 @@ pub fn put_key(columns: &[Plain], nullable: &[bool], row: usize, out: &mut Vec<u
     }
 }
 
+/// As [`put_key`] for keys that are only compared with each other: a text that is last has its bytes and no end.
+pub fn put_compared_key(columns: &[Plain], nullable: &[bool], row: usize, out: &mut Vec<u8>) {
+    let Some((last, others)) = columns.split_last() else { return };
+    put_key(others, &nullable[..others.len()], row, out);
+    match &last.values {
+        Values::Bytes(strings) if !last.is_null(row) => {
+            if nullable[others.len()] {
+                out.push(VALUE);
+            }
+            out.extend_from_slice(strings.get(row));
+        }
+        _ => put_key(std::slice::from_ref(last), &nullable[others.len()..], row, out),
+    }
+}
+
 fn put_int(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
 }
@@ -329,6 +346,11 @@ fn put_wide(value: i128, out: &mut Vec<u8>) {
 
 /// Appends a text so that what follows does not change its order: its zero bytes are 00 ff, and it ends with 00 00.
 pub fn put_text(mut text: &[u8], out: &mut Vec<u8>) {
+    // Most have none, and this looks at many bytes at once.
+    if !text.contains(&0) {
+        out.extend_from_slice(text);
+        return out.extend_from_slice(&END);
+    }
     while let Some(zero) = text.iter().position(|byte| *byte == 0) {
         out.extend_from_slice(&text[..zero]);
         out.extend_from_slice(&ZERO);

@@ -29,7 +29,8 @@ pub use fragment::{
     ProvisionalCodes, TemporaryDictionary,
 };
 pub use keys::{
-    Divided, KeyBuckets, KeyOrder, PackedKeys, SORTED_ROWS_MAX, compare_keys, put_key, put_text,
+    Divided, KeyBuckets, KeyOrder, KeyPart, KeySample, PackedKeys, SORTED_ROWS_MAX, SortedKeys,
+    Splitters, compare_keys, put_compared_key, put_key, put_text, shared_bytes, sort_bucket,
     sort_keys,
 };
 pub use limits::{DICTIONARY_BYTES_MIN, MEMORY_MIN, dictionary_limit, encoders};

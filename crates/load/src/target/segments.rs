@@ -49,8 +49,10 @@ pub struct Segments<'a> {
     schema: Schema,
     /// A segment is closed when so many bytes wait for its merge,
     segment_bytes: usize,
-    /// or when it has so many rows, which are sorted at once.
+    /// or when it has so many rows, which are sorted at once,
     sorted_rows: u64,
+    /// or so many bytes of them in the file, whatever was expected of rows.
+    sorted_bytes: u64,
     filling: Mutex<Filling>,
     done: Arc<Mutex<Vec<DoneSegment>>>,
 }
@@ -113,6 +115,7 @@ impl<'a> Segments<'a> {
             schema: schema.clone(),
             segment_bytes: grain.segment_bytes,
             sorted_rows: if sorts { grain.sorted_rows } else { u64::MAX },
+            sorted_bytes: if sorts { grain.sorted_bytes } else { u64::MAX },
             filling,
             done: Arc::default(),
         }
@@ -167,7 +170,9 @@ impl<'a> Segments<'a> {
             for write in open.push(number, &page_rows, columns) {
                 works.push(Box::new(WritePages(write)));
             }
-            if open.waiting_bytes() >= self.segment_bytes || open.rows() >= self.sorted_rows {
+            let is_sorted_alone =
+                open.rows() >= self.sorted_rows || open.plain_bytes() >= self.sorted_bytes;
+            if is_sorted_alone || open.waiting_bytes() >= self.segment_bytes {
                 works.extend(self.close(&mut filling.open));
             }
         }

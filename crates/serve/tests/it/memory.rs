@@ -100,6 +100,53 @@ fn windows_keep_no_texts_of_rows_that_are_gone() {
     assert_eq!(number(&database, &right), rows - 1);
 }
 
+/// What an index takes while it is built was not counted: the keys of a segment twice, and the whole of the tree.
+#[test]
+fn an_index_is_built_within_memory_or_refused() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("store");
+    let open = |memory: usize| {
+        let store = Store::create_or_open(&path).unwrap();
+        let options = DatabaseOptions { threads: 2, memory, ..DatabaseOptions::default() };
+        Database::open(store, options).unwrap()
+    };
+    let rows = 1_000_000;
+    let database = open(1 << 30);
+    let made = format!(
+        "CREATE TABLE t AS SELECT value AS v, value * 7919 % {rows} AS k, \
+         'a text of ' || (value * 31 % {rows}) AS t FROM range({rows})"
+    );
+    database.query(&made).unwrap();
+    drop(database);
+    // The numbers of rows alone are 12 MB.
+    let database = open(8 << 20);
+    let error = database.query("CREATE INDEX i ON t (k)").unwrap_err();
+    let says = |t: &str| t.contains("an index that is built") && t.contains("--memory");
+    assert!(matches!(&error, Error::Limit(t) if says(t)), "{error}");
+    drop(database);
+    let database = open(24 << 20);
+    for (sql, refused) in [
+        ("CREATE INDEX i ON t (k)", None),
+        ("CREATE UNIQUE INDEX u ON t (t, v)", None),
+        ("CREATE UNIQUE INDEX w ON t (k)", None),
+        ("INSERT INTO t VALUES (1, 77, 'x')", Some("there twice")),
+    ] {
+        match (database.query(sql), refused) {
+            (Ok(_), None) => {}
+            (Err(Error::Invalid(told)), Some(refused)) if told.contains(refused) => {}
+            (other, _) => panic!("{sql}: {other:?}"),
+        }
+    }
+    for (wanted, predicate) in [
+        (1, "k = 31337"),
+        (10, "k BETWEEN 500000 AND 500009"),
+        (1, "t = 'a text of 4711'"),
+        (0, "t = 'a text of x'"),
+    ] {
+        assert_eq!(number(&database, &format!("SELECT count(*) FROM t WHERE {predicate}")), wanted);
+    }
+}
+
 /// `repeat('x', 2000000000)` took 2 GB of a server with 256 MiB.
 #[test]
 fn functions_make_no_more_than_memory_allows() {

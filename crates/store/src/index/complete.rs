@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use coload_types::{Error, Result};
 
-use super::build::build_index;
-use super::file::{ALIGNMENT, IndexTree, MAGIC, SegmentIndex};
+use super::build::{build_index, bytes_held};
+use super::file::{ALIGNMENT, IndexTree, MAGIC, PutBytes, SegmentIndex};
 use super::unique::check_unique;
 use crate::Store;
 use crate::deleted::FilePart;
@@ -74,9 +74,12 @@ pub(crate) fn complete(
                     None => {
                         let path = store.layout().segment(&segment.file);
                         let file = open_segment(&path, schema, segment, HeldBytes::new(0))?;
-                        let encoded = build_index(&file, schema, columns)?;
-                        let part = built.append(store.layout(), work, *id, &encoded.bytes)?;
-                        let part = FilePart { seal: encoded.seal, ..part };
+                        let bytes = bytes_held(&file, columns, store.sort_with())?;
+                        let held = store.take_memory("an index that is built", bytes)?;
+                        let part = built.append(store.layout(), work, *id, |put| {
+                            build_index(&file, (schema, columns), store.sort_with(), put)
+                        })?;
+                        drop(held);
                         built.trees.entry(key).or_insert(part).clone()
                     }
                 };
@@ -113,13 +116,13 @@ fn check_table(store: &Store, base: &Manifest, table: &TableEntry) -> Result<()>
 }
 
 impl Built {
-    /// Writes a tree behind the others of its table.
+    /// Writes a tree behind the others of its table: a call puts its bytes, and says how many these are and the checksum of the tree.
     fn append(
         &mut self,
         layout: &Layout,
         work: &mut WorkDir,
         table: u64,
-        bytes: &[u8],
+        build: impl FnOnce(PutBytes<'_>) -> Result<(u64, u64)>,
     ) -> Result<FilePart> {
         let name = index_name(work.id(), table);
         let path = layout.segment(&name);
@@ -138,12 +141,14 @@ impl Built {
         };
         let offset = growing.end.next_multiple_of(ALIGNMENT);
         let padding = vec![0; (offset - growing.end) as usize];
-        failpoints::hit(failpoints::WRITE_INDEX)
-            .and_then(|()| growing.file.write_all(&padding))
-            .and_then(|()| growing.file.write_all(bytes))
-            .map_err(fail)?;
-        growing.end = offset + bytes.len() as u64;
-        Ok(FilePart { file: name, offset, bytes: bytes.len() as u64, seal: 0 })
+        growing.file.write_all(&padding).map_err(fail)?;
+        let (bytes, seal) = build(&mut |part| {
+            failpoints::hit(failpoints::WRITE_INDEX)
+                .and_then(|()| growing.file.write_all(part))
+                .map_err(fail)
+        })?;
+        growing.end = offset + bytes;
+        Ok(FilePart { file: name, offset, bytes, seal })
     }
 
     /// Makes what was written durable.

@@ -48,47 +48,72 @@ impl IndexTree {
     }
 }
 
-/// A tree as bytes, and the checksum that the manifest has of it.
-pub(super) struct EncodedIndex {
-    pub bytes: Vec<u8>,
-    pub seal: u64,
+/// Takes the bytes of a tree, part by part.
+pub(super) type PutBytes<'p> = &'p mut dyn FnMut(&[u8]) -> Result<()>;
+
+/// Makes the bytes of a tree of keys that come in order, each with its rows.
+///
+/// Memory: 8 bytes a row, and a MiB of the tree.
+pub(super) struct IndexEncoder<'p> {
+    /// `None` before the first key.
+    builder: Option<TreeBuilder>,
+    tree_bytes: u64,
+    /// How many rows the keys so far have, one for each key.
+    ends: Vec<u32>,
+    rows: Vec<u32>,
+    put: PutBytes<'p>,
 }
 
-/// Makes the bytes of a tree: of keys in order, each with the number of its rows, and of all rows in the order of their keys.
-pub(super) fn encode_index(
-    ends: (&[u8], &[u8]),
-    keys: impl Iterator<Item = (Vec<u8>, u32)>,
-    rows: &[u32],
-) -> Result<EncodedIndex> {
-    let mut builder = TreeBuilder::new(ends.0, ends.1);
-    let (mut bytes, mut counts, mut all) = (Vec::new(), Vec::new(), 0_u32);
-    for (key, count) in keys {
-        builder.push(&key)?;
+impl<'p> IndexEncoder<'p> {
+    /// Of so many rows.
+    pub fn new(rows: usize, put: PutBytes<'p>) -> Self {
+        let (ends, rows) = (Vec::new(), Vec::with_capacity(rows));
+        IndexEncoder { builder: None, tree_bytes: 0, ends, rows, put }
+    }
+
+    /// Adds the next key with its rows; all keys begin with the same bytes.
+    ///
+    /// # Errors
+    /// `Limit` for over 2^32 keys; those of what takes the bytes.
+    pub fn push(&mut self, shared: &[u8], key: &[u8], rows: &[u32]) -> Result<()> {
+        let builder = self.builder.get_or_insert_with(|| TreeBuilder::new(shared, shared));
+        builder.push(key)?;
         if let Some(part) = builder.take_bytes() {
-            bytes.extend_from_slice(&part);
+            self.tree_bytes += part.len() as u64;
+            (self.put)(&part)?;
         }
-        all += count;
-        counts.push(all);
+        self.rows.extend_from_slice(rows);
+        self.ends.push(self.rows.len() as u32);
+        Ok(())
     }
-    let (rest, tree_seal) = builder.finish();
-    bytes.extend_from_slice(&rest);
-    let (tree_bytes, keys) = (bytes.len() as u64, counts.len() as u64);
-    let has_ends = keys != rows.len() as u64;
-    if has_ends {
-        counts.iter().for_each(|end| bytes.extend_from_slice(&end.to_le_bytes()));
+
+    /// Puts the rest of the bytes; gives their number and the checksum that the manifest has of them.
+    ///
+    /// # Errors
+    /// Those of what takes the bytes.
+    pub fn finish(self) -> Result<(u64, u64)> {
+        let IndexEncoder { builder, mut tree_bytes, ends, rows, put } = self;
+        let (rest, tree_seal) = builder.unwrap_or_else(|| TreeBuilder::new(&[], &[])).finish();
+        tree_bytes += rest.len() as u64;
+        put(&rest)?;
+        let (keys, has_ends) = (ends.len() as u64, ends.len() != rows.len());
+        let mut numbers = ends.iter().filter(|_| has_ends).chain(&rows).peekable();
+        let (mut bytes, mut tail) = (tree_bytes, Vec::new());
+        let mut block = Vec::with_capacity(BLOCK_BYTES);
+        while numbers.peek().is_some() {
+            block.clear();
+            let some = numbers.by_ref().take(BLOCK_BYTES / NUMBER_BYTES);
+            some.for_each(|number| block.extend_from_slice(&number.to_le_bytes()));
+            tail.extend_from_slice(&(checksum(&block) as u32).to_le_bytes());
+            bytes += block.len() as u64;
+            put(&block)?;
+        }
+        for number in [tree_bytes, tree_seal, keys, rows.len() as u64, u64::from(has_ends)] {
+            tail.extend_from_slice(&number.to_le_bytes());
+        }
+        put(&tail)?;
+        Ok((bytes + tail.len() as u64, checksum(&tail)))
     }
-    rows.iter().for_each(|row| bytes.extend_from_slice(&row.to_le_bytes()));
-    let sums: Vec<u8> = bytes[tree_bytes as usize..]
-        .chunks(BLOCK_BYTES)
-        .flat_map(|block| (checksum(block) as u32).to_le_bytes())
-        .collect();
-    let sealed = bytes.len();
-    bytes.extend_from_slice(&sums);
-    for number in [tree_bytes, tree_seal, keys, rows.len() as u64, u64::from(has_ends)] {
-        bytes.extend_from_slice(&number.to_le_bytes());
-    }
-    let seal = checksum(&bytes[sealed..]);
-    Ok(EncodedIndex { bytes, seal })
 }
 
 /// The tree of an index of a segment, open for reading.

@@ -10,6 +10,7 @@ use coload_types::{Physical, Result};
 use super::Keyed;
 use super::order::{sort_segment, write_in_order};
 use super::origin::{Origin, RowNumbers, order_path, write_load_order, write_order};
+use super::sorting::SortWith;
 use crate::{ColumnStats, FinishedColumn, SegmentEntry, SegmentFile, SegmentWriter};
 
 /// A segment of a load whose rows are in the order of the table's key.
@@ -28,15 +29,15 @@ pub(crate) fn put_entry_in_order(
     mut entry: SegmentEntry,
     from: &Path,
     (new_name, writer): (String, impl FnOnce() -> Result<(SegmentWriter, PathBuf)>),
-    (origin, space, threads): (&mut Origin, &dyn Space, usize),
+    (origin, space, with): (&mut Origin, &dyn Space, SortWith),
 ) -> Result<OrderedSegment> {
     let file = Arc::new(SegmentFile::open(from)?);
-    let order = sort_segment(&file, of, (origin, threads))?;
+    let order = sort_segment(&file, of, (origin, with))?;
     let mut columns = None;
     if let Some(rows) = order.rows {
         let (writer, to) = writer()?;
         let sources = std::slice::from_ref(&file);
-        let (summary, new_columns) = write_in_order(sources, &rows, &writer, (space, threads))?;
+        let (summary, new_columns) = write_in_order(sources, &rows, &writer, (space, with))?;
         if of.key.is_unique() {
             let numbers = numbers_of(origin, &file, &rows)?;
             origin.order = Some((order_path(&to), RowNumbers::OfSegment));

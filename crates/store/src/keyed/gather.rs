@@ -3,8 +3,11 @@
 //! Columns are gathered in the form that they are stored in: codes stay codes of a dictionary, which loses the values that no row has
 //! any more ([`super::fields`]), and texts stay codes of symbols where all pages have the same ([`super::texts`]).
 //!
-//! Cost: of columns that are made at once 8 bytes a row, of a wide number 16, of a text 3 and its bytes; 4 a row once for all columns
-//! of text.
+//! Texts that would take too much memory at once are gathered in passes, a range of the new pages in each, and pages go to who takes
+//! them when they are made.
+//!
+//! Cost: of columns that are made at once 8 bytes a row, of a wide number 16, of a text of a pass 3 and its bytes; 4 a row once for
+//! all columns of text.
 
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
@@ -12,13 +15,14 @@ use std::sync::mpsc::sync_channel;
 
 use coload_page::{EncodedStrings, Page, PageView, SymbolEncoder, shrink_page};
 use coload_space::Space;
-use coload_threads::in_order;
+use coload_threads::{in_order, relieve};
 use coload_transform::{PartitionColumn, encode_column};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
 use super::fields::{Field, WORD_BITS, bits_of, gather_fields};
 use super::given::GivenPages;
 use super::merge_keys::append_rows;
+use super::new_pages::NewPages;
 use super::sort_buffer::pick;
 use super::texts::{TextPart, Texts, TextsAre, places_of};
 
@@ -48,8 +52,8 @@ pub(super) fn other_shape() -> Error {
 pub(super) struct Gather<'a> {
     /// Rows of the columns as they are, in the order that they get; some may be left out.
     pub rows: &'a [u32],
-    /// Rows of each page that is made.
-    pub page_rows: &'a [u32],
+    /// The pages that are made.
+    pub pages: &'a NewPages,
     pub form: Form,
     /// Where the columns lie meanwhile.
     pub space: &'a dyn Space,
@@ -63,6 +67,9 @@ pub(super) trait GivenColumns {
     /// How many there are.
     fn width(&self) -> usize;
 
+    /// Shape of the values of a column.
+    fn shape(&self, column: usize) -> Physical;
+
     /// The greatest number that a column is as a field ([`Field`]), or more; `None` when it can be none.
     ///
     /// # Errors
@@ -75,14 +82,29 @@ pub(super) trait GivenColumns {
     /// `Corrupt` when it is not what was written; `Limit` when its dictionary has too many values.
     fn field(&self, column: usize) -> Result<Option<Field<'_>>>;
 
-    /// Any other column.
+    /// Any other column, which is given in parts.
     ///
     /// # Errors
-    /// `Corrupt` when it is not what was written; those of the space.
-    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn>;
+    /// `Corrupt` when it is not what was written; those of the space and of the call.
+    fn values(&self, column: usize, gather: Gather<'_>, take: TakePart<'_>) -> Result<()>;
+
+    /// Bytes of the pages of a column, and the rows that these have.
+    ///
+    /// # Errors
+    /// `Corrupt` when its index is damaged.
+    fn bytes(&self, column: usize) -> Result<(u64, u64)>;
+
+    /// Bytes of each text of a column as it is stored.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is not what was written.
+    fn lengths(&self, column: usize) -> Result<Vec<u32>>;
 }
 
-/// Gathers all columns, and gives them in their order: those that are made at once, while the next ones are made.
+/// Takes a part of a column: the first has dictionary and symbols, and all have pages.
+pub(super) type TakePart<'t> = &'t mut dyn FnMut(PartitionColumn) -> Result<()>;
+
+/// Gathers all columns, and gives them in their order while the next ones are made. Some come in parts, one after the other.
 ///
 /// # Errors
 /// `Corrupt` when a page is not what was written; `Limit` when texts of a page are too long; those of the space and of `take`.
@@ -119,6 +141,7 @@ fn gather_each(
 ) -> Result<()> {
     let mut column = 0;
     while column < given.width() {
+        relieve();
         let (mut end, mut bits) = (column, 0);
         while end < given.width()
             && let Some(greatest) = given.greatest(end)?
@@ -129,10 +152,12 @@ fn gather_each(
         }
         let fields = (column..end).map(|column| given.field(column));
         let fields = fields.collect::<Result<Option<Vec<_>>>>()?.unwrap_or_default();
-        let made = match fields.is_empty() {
-            true => vec![given.values(column, gather)?],
-            false => gather_fields(&fields, gather)?,
-        };
+        if fields.is_empty() {
+            given.values(column, gather, &mut |part| take(column, vec![part]))?;
+            column += 1;
+            continue;
+        }
+        let made = gather_fields(&fields, gather)?;
         let first = column;
         column += made.len();
         take(first, made)?;
@@ -144,7 +169,7 @@ impl<'a> Gather<'a> {
     /// The rows of each page.
     pub fn cut(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         let rows = self.rows;
-        self.page_rows.iter().scan(0, move |start, count| {
+        self.pages.rows.iter().scan(0, move |start, count| {
             let page = *start..*start + *count as usize;
             *start = page.end;
             Some(&rows[page])
@@ -155,44 +180,62 @@ impl<'a> Gather<'a> {
     ///
     /// # Errors
     /// `Corrupt` when a page is not what was written; `Limit` when texts of a page are too long; those of the space.
-    pub fn values(&self, given: &(impl GivenPages + Sync)) -> Result<PartitionColumn> {
-        let (pages, symbols) = match given.physical() {
-            Physical::Bytes => self.texts(given)?,
-            Physical::Int | Physical::Wide => (self.numbers(given)?, Vec::new()),
-        };
-        Ok(PartitionColumn { dictionary: None, symbols, pages })
+    pub fn values(&self, given: &(impl GivenPages + Sync), take: TakePart<'_>) -> Result<()> {
+        match given.physical() {
+            Physical::Bytes => self.texts(given, take),
+            Physical::Int | Physical::Wide => {
+                let pages = self.numbers(given)?;
+                take(PartitionColumn { dictionary: None, symbols: Vec::new(), pages })
+            }
+        }
     }
 
-    fn texts(&self, given: &(impl GivenPages + Sync)) -> Result<(Vec<Page>, Vec<Vec<u8>>)> {
+    fn texts(&self, given: &(impl GivenPages + Sync), take: TakePart<'_>) -> Result<()> {
         let to = self.places.get_or_init(|| places_of(given.rows(), self.rows));
-        let bytes: u64 = (0..given.count()).map(|page| given.bytes(page)).sum();
+        let bytes = given.all_bytes();
         let table = common_table(given);
-        let texts_are = table.map_or(TextsAre::Plain, |table| TextsAre::Codes(table.to_vec()));
+        let texts_are = if table.is_some() { TextsAre::Codes } else { TextsAre::Plain };
         let mut starts = Vec::with_capacity(given.count() + 1);
         starts.push(0);
         for page in 0..given.count() {
             starts.push(starts[page] + given.rows_of(page).len());
         }
-        let texts = Texts::new(to, (self.rows.len(), bytes), texts_are);
         let encoder = OnceLock::new();
         let parts = self.threads.clamp(1, given.count().max(1));
-        let read = |part: usize| {
-            let mut made = texts.part(parts);
-            let pages = part * given.count() / parts..(part + 1) * given.count() / parts;
-            for page in pages {
-                self.put_texts(given, (page, table), &encoder, |strings, nulls| {
-                    made.push(starts[page], strings, nulls)
-                })?;
+        // Symbols for texts that are not in any common ones, by those of the first pass.
+        let mut symbols: Option<SymbolEncoder> = None;
+        let mut tables: Vec<Vec<u8>> = table.map(<[u8]>::to_vec).into_iter().collect();
+        for (number, pass) in self.pages.passes.iter().enumerate() {
+            let texts = Texts::new(to, (self.pages.places(pass.clone()), bytes), texts_are);
+            let read = |part: usize| {
+                let mut made = texts.part(parts, number == 0 && self.form == Form::Segment);
+                let pages = part * given.count() / parts..(part + 1) * given.count() / parts;
+                for page in pages {
+                    self.put_texts(given, (page, table), &encoder, |strings, nulls| {
+                        made.push(starts[page], strings, nulls)
+                    })?;
+                    given.leave(page);
+                }
+                Ok(made)
+            };
+            let mut made: Vec<TextPart<'_>> = Vec::with_capacity(parts);
+            in_order(parts, self.threads, read, |_, part| {
+                made.push(part);
+                Ok::<(), Error>(())
+            })?;
+            if number == 0 {
+                symbols = texts.train(&made);
+                tables.extend(symbols.as_ref().map(SymbolEncoder::table));
             }
-            Ok(made)
-        };
-        let mut made: Vec<TextPart<'_>> = Vec::with_capacity(parts);
-        in_order(parts, self.threads, read, |_, part| {
-            made.push(part);
-            Ok::<(), Error>(())
-        })?;
-        let (pages, table) = texts.pages(made, *self)?;
-        Ok((pages, table.into_iter().collect()))
+            texts.pages(made, (*self, symbols.as_ref()), pass.clone(), |page| {
+                let symbols = std::mem::take(&mut tables);
+                take(PartitionColumn { dictionary: None, symbols, pages: vec![page] })
+            })?;
+        }
+        if self.pages.rows.is_empty() {
+            take(PartitionColumn { dictionary: None, symbols: tables, pages: Vec::new() })?;
+        }
+        Ok(())
     }
 
     /// Gives the texts of a page to `put`: as codes of a table if there is one.
@@ -263,7 +306,7 @@ impl<'a> Gather<'a> {
             append_rows(&mut all, &whole, given.rows_of(page))?;
         }
         let Plain { values, nulls } = all;
-        let mut made = Vec::with_capacity(self.page_rows.len());
+        let mut made = Vec::with_capacity(self.pages.rows.len());
         let mut finish = |rows: &[u32], values: Values| {
             let nulls = nulls.as_ref().and_then(|nulls| {
                 let mut picked = Bitmap::zeros(rows.len());

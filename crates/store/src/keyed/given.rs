@@ -24,6 +24,11 @@ pub(super) trait GivenPages {
         (0..self.count()).map(|page| self.rows_of(page).len()).sum()
     }
 
+    /// Bytes of all pages.
+    fn all_bytes(&self) -> u64 {
+        (0..self.count()).map(|page| self.bytes(page)).sum()
+    }
+
     /// What a page holds.
     fn detail(&self, page: usize) -> &PageDetail;
 
@@ -48,6 +53,32 @@ pub(super) trait GivenPages {
         page: usize,
         take: &mut dyn FnMut(&PageView<'_>) -> Result<()>,
     ) -> Result<()>;
+
+    /// Says that a page was read: if it is part of a mapped file, this need not be in the memory of the process any more.
+    fn leave(&self, _page: usize) {}
+
+    /// Bytes of each text as it is stored; of other values none.
+    ///
+    /// # Errors
+    /// `Corrupt` when a page is not what was written.
+    fn lengths(&self) -> Result<Vec<u32>> {
+        let mut lengths = Vec::with_capacity(self.rows());
+        for page in 0..self.count() {
+            let within = self.rows_of(page);
+            self.with_view(page, &mut |view| {
+                let PageView::Text(view) = view else {
+                    lengths.extend(within.clone().map(|_| 0));
+                    return Ok(());
+                };
+                let (_, ends) = view.all_strings()?;
+                let start = |row: usize| row.checked_sub(1).map_or(0, |before| ends[before]);
+                lengths.extend(within.clone().map(|row| ends[row] - start(row)));
+                Ok(())
+            })?;
+            self.leave(page);
+        }
+        Ok(lengths)
+    }
 
     /// Appends all values of a page.
     ///
@@ -119,6 +150,10 @@ impl GivenPages for StoredPages<'_> {
 
     fn decode(&self, page: usize, out: &mut Plain) -> Result<()> {
         self.segment.decode_page(self.column, page, out)
+    }
+
+    fn leave(&self, page: usize) {
+        self.segment.leave_page(&self.index.pages[page]);
     }
 }
 

@@ -76,11 +76,7 @@ pub(crate) fn read_keys<S: Borrow<SegmentFile>>(
         if plain.null_count() == 0 {
             plain.nulls = None;
         } else if key.kind() == KeyKind::Primary {
-            return Err(Error::Invalid(format!(
-                "{} rows have NULL in column {} of the PRIMARY KEY",
-                plain.null_count(),
-                column + 1
-            )));
+            return Err(null_in_key(*column, plain.null_count() as u64));
         }
         if let (Some(float), Values::Int(values)) = (float(schema, *column), &mut plain.values) {
             values.iter_mut().for_each(|value| *value = float.key_of(*value));
@@ -88,6 +84,11 @@ pub(crate) fn read_keys<S: Borrow<SegmentFile>>(
         columns.push(plain);
     }
     Ok(columns)
+}
+
+/// The error for NULL in a column of a PRIMARY KEY.
+pub(super) fn null_in_key(column: usize, rows: u64) -> Error {
+    Error::Invalid(format!("{rows} rows have NULL in column {} of the PRIMARY KEY", column + 1))
 }
 
 /// Makes room for as many rows as there will be, if those so far are what the others are like. Long texts that grow by doubling take

@@ -1,21 +1,21 @@
 //! The order of rows of runs that become a segment.
 //!
-//! Keys that are numbers are packed page by page, and sorted in buckets by all threads. Others are read whole, and sorted by parts
-//! that cuts made of the segment.
+//! Keys that are numbers are packed page by page, and sorted in buckets by all threads. Others are bytes ([`super::byte_order`]).
 
 use std::ops::Range;
 
 use coload_page::PageView;
-use coload_threads::in_order;
-use coload_transform::{Divided, KeyOrder, PackedKeys, SORTED_ROWS_MAX, sort_keys};
+use coload_threads::relieve;
+use coload_transform::{Divided, KeyOrder, PackedKeys, SORTED_ROWS_MAX};
 use coload_types::{Bitmap, Dictionary, Error, Plain, Result, Values};
 
 use super::bounds::bounds;
+use super::byte_order::{KeyForm, KeyRows, KeysAre, order_by_bytes};
 use super::fields::{for_each_codes, for_each_distances};
-use super::merge_runs::{Runs, Slice};
-use super::ranges::Cut;
+use super::merge_runs::Slice;
 use super::row_order::sort_divided;
-use super::run::OpenColumn;
+use super::run::{OpenColumn, OpenKey};
+use super::sorting::SortWith;
 
 /// Rows of slices in the order of their keys.
 pub(super) struct SortedSlices {
@@ -29,26 +29,23 @@ pub(super) struct SortedSlices {
 ///
 /// # Errors
 /// `Corrupt` when a run is not what was written; `Limit` when there are too many rows.
-pub(super) fn sort_slices(
-    slices: &[Slice<'_>],
-    cuts: &[Cut],
-    given: &Runs<'_>,
-    threads: usize,
-) -> Result<SortedSlices> {
+pub(super) fn sort_slices(slices: &[Slice<'_>], with: SortWith) -> Result<SortedSlices> {
     let rows: u64 = slices.iter().map(|slice| slice.rows.end - slice.rows.start).sum();
     if rows > SORTED_ROWS_MAX as u64 {
         return Err(Error::Limit(format!(
             "{rows} rows are to be merged at once, over {SORTED_ROWS_MAX}; lower --memory"
         )));
     }
+    relieve();
     if let Some(keys) = pack_keys(slices, rows as usize)? {
         let order = match keys.divide() {
             Divided::InOrder(order) => order,
-            Divided::Buckets(buckets) => sort_divided(&buckets, rows as usize, threads)?,
+            Divided::Buckets(buckets) => sort_divided(&buckets, rows as usize, with.threads)?,
         };
         return Ok(SortedSlices { order, nulls: 0 });
     }
-    sort_parts(slices, cuts, given, threads)
+    let keys = SliceKeys::open(slices)?;
+    Ok(SortedSlices { order: order_by_bytes(&keys, with)?, nulls: keys.nulls()? })
 }
 
 /// The keys of all rows as numbers; `None` where they are none, or have too many bits.
@@ -113,67 +110,74 @@ fn bounds_of(column: &OpenColumn<'_>, slice: &Slice<'_>) -> Option<(i64, i64)> {
     }
 }
 
-/// Sorts keys of any kind, each part between two cuts by a thread.
-fn sort_parts(
-    slices: &[Slice<'_>],
-    cuts: &[Cut],
-    given: &Runs<'_>,
-    threads: usize,
-) -> Result<SortedSlices> {
-    let mut keys: Vec<Vec<Plain>> = Vec::with_capacity(slices.len());
-    let decode = |number: usize| {
-        let Slice { run, pages, .. } = &slices[number];
-        run.open_key(pages.clone())?.decode(pages.clone())
-    };
-    in_order(slices.len(), threads, decode, |_, key| {
-        keys.push(key);
-        Ok::<(), Error>(())
-    })?;
-    let nulls = slices.iter().zip(&keys).map(|(slice, keys)| {
-        let Some(nulls) = keys.first().and_then(|first| first.nulls.as_ref()) else { return 0 };
-        slice.rows_within(slice.rows.clone()).filter(|row| nulls.get(*row)).count()
-    });
-    let nulls = nulls.sum();
-    let parts: Vec<&[Cut]> = cuts.windows(2).collect();
-    let mut order = KeyOrder { rows: Some(Vec::new()), repeated: Vec::new() };
-    let sort = |part: usize| sort_part(slices, &keys, (given, parts[part]));
-    in_order(parts.len(), threads, sort, |_, part| {
-        order.append(part);
-        Ok::<(), Error>(())
-    })?;
-    Ok(SortedSlices { order, nulls })
+/// The keys of slices, those of one after those of the one before.
+struct SliceKeys<'s, 'r> {
+    slices: &'s [Slice<'r>],
+    open: Vec<OpenKey<'s>>,
+    /// The slice of each page, and which page of its run it is.
+    pages: Vec<(usize, usize)>,
+    form: KeyForm,
 }
 
-/// Sorts what is between two cuts.
-fn sort_part(
-    slices: &[Slice<'_>],
-    keys: &[Vec<Plain>],
-    (given, cuts): (&Runs<'_>, &[Cut]),
-) -> Result<KeyOrder> {
-    let mut columns: Vec<Plain> = Vec::new();
-    let mut numbers: Vec<u32> = Vec::new();
-    for (slice, keys) in slices.iter().zip(keys) {
-        let run = given.runs.iter().position(|run| std::ptr::eq(run, slice.run)).unwrap_or(0);
-        let rows = cuts[0][run].max(slice.rows.start)..cuts[1][run].min(slice.rows.end);
-        if rows.is_empty() {
-            continue;
-        }
-        let number = slice.base + (rows.start - slice.rows.start);
-        numbers.extend((number..).take((rows.end - rows.start) as usize).map(|row| row as u32));
-        let rows = slice.rows_within(rows);
-        for (place, key) in keys.iter().enumerate() {
-            if columns.len() <= place {
-                columns.push(Plain::empty(key.values.physical()));
-            }
-            append_rows(&mut columns[place], key, rows.clone())?;
-        }
+impl<'s, 'r> SliceKeys<'s, 'r> {
+    fn open(slices: &'s [Slice<'r>]) -> Result<Self> {
+        let open = slices.iter().map(|slice| slice.run.open_key(slice.pages.clone()));
+        let numbered = slices.iter().enumerate();
+        let pages = numbered
+            .flat_map(|(number, slice)| slice.pages.clone().map(move |page| (number, page)));
+        let columns = slices.first().map_or(0, |slice| slice.run.key.len());
+        let nulls_in = |column: usize| {
+            slices.iter().any(|slice| slice.run.nulls_of_key(column, slice.pages.clone()))
+        };
+        Ok(SliceKeys {
+            slices,
+            open: open.collect::<Result<_>>()?,
+            pages: pages.collect(),
+            form: KeyForm {
+                nullable: (0..columns).map(nulls_in).collect(),
+                keys_are: KeysAre::Compared,
+            },
+        })
     }
-    let mut order = sort_keys(&columns)?;
-    order.rows = Some(match order.rows {
-        None => numbers,
-        Some(rows) => rows.into_iter().map(|row| numbers[row as usize]).collect(),
-    });
-    Ok(order)
+
+    /// Rows whose first column is NULL.
+    fn nulls(&self) -> Result<usize> {
+        let mut nulls = 0;
+        for (number, page) in &self.pages {
+            let slice = &self.slices[*number];
+            if slice.run.nulls_of_key(0, *page..page + 1) {
+                let columns = self.open[*number].decode(*page..page + 1)?;
+                let is_null = |row: &usize| columns.first().is_some_and(|c| c.is_null(*row));
+                nulls += slice.rows_of(*page).filter(is_null).count();
+            }
+        }
+        Ok(nulls)
+    }
+}
+
+impl KeyRows for SliceKeys<'_, '_> {
+    fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    fn rows_of(&self, page: usize) -> usize {
+        let (slice, page) = self.pages[page];
+        self.slices[slice].rows_of(page).len()
+    }
+
+    fn bytes(&self) -> u64 {
+        let of = |slice: &Slice<'_>| -> u64 {
+            let columns = slice.run.key.iter();
+            columns.map(|(column, _)| slice.run.bytes(*column, slice.pages.clone())).sum()
+        };
+        self.slices.iter().map(of).sum()
+    }
+
+    fn for_each_key(&self, page: usize, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let (slice, page) = self.pages[page];
+        let columns = self.open[slice].decode(page..page + 1)?;
+        self.form.for_each(&columns, self.slices[slice].rows_of(page), each)
+    }
 }
 
 /// Appends rows of a column to another.

@@ -13,27 +13,24 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use coload_page::{PageDetail, PageView};
-use coload_transform::{KeyOrder, PartitionColumn, merge_dictionaries};
+use coload_transform::{KeyOrder, merge_dictionaries};
 use coload_types::{Dictionary, Error, Physical, Plain, Result};
 
 use super::conflicts::{Keyed, twice_among};
 use super::entry::put_load_order;
 use super::fields::{Field, for_each_codes, greatest_of};
-use super::gather::{Form, Gather, GivenColumns, gather_columns};
+use super::gather::{Gather, GivenColumns, TakePart};
 use super::given::GivenPages;
 use super::keys::{float, key_text};
 use super::merge_keys::{SortedSlices, append_rows, sort_slices};
-use super::order::{Newest, choose_rows, cut_pages};
+use super::order::{Newest, choose_rows, write_columns};
 use super::origin::Origin;
 use super::ranges::Cut;
 use super::run::{OpenColumn, Run};
+use super::sorting::SortWith;
 use crate::{ColumnStats, FinishedColumn, SegmentSummary, SegmentWriter, failpoints};
-
-/// Parts of a segment whose keys are sorted at once.
-pub(super) const PARTS_OF_SEGMENT: usize = 8;
 
 /// Rows of a run that go into a segment.
 #[derive(Debug)]
@@ -117,7 +114,7 @@ pub(super) fn merge_segment<'a>(
     cuts: &[Cut],
     of: Keyed<'_>,
     open: impl FnOnce() -> Result<SegmentWriter>,
-    threads: usize,
+    with: SortWith,
 ) -> Result<Option<MergedColumns<'a>>> {
     let slices = slice(given, cuts);
     if slices.is_empty() {
@@ -125,20 +122,11 @@ pub(super) fn merge_segment<'a>(
     }
     failpoints::hit("store::run::merge")
         .map_err(|e| Error::Unavailable(format!("cannot merge runs: {e}")))?;
-    let SortedSlices { order, nulls } = sort_slices(&slices, cuts, given, threads)?;
+    let SortedSlices { order, nulls } = sort_slices(&slices, with)?;
     let rows = stay(&slices, of, order)?;
     let first_stats = first_key_stats(&slices, of, (&rows, nulls))?;
-    let page_rows = cut_rows(&slices, rows.len());
-    let space = coload_space::Dram::new("dram", u64::MAX);
-    let (form, places) = (Form::Segment, &OnceLock::new());
-    let gather =
-        Gather { rows: &rows, page_rows: &page_rows, form, space: &space, places, threads };
-    let (writer, first) = (open()?, slices[0].run);
-    let mut columns = Vec::with_capacity(first.width());
-    gather_columns(&Slices(&slices), gather, |column, made| {
-        columns.push(writer.write_column(made, first.physical(column))?);
-        Ok(())
-    })?;
+    let (writer, space) = (open()?, coload_space::Dram::new("dram", u64::MAX));
+    let (columns, page_rows) = write_columns(&Slices(&slices), &rows, &writer, (&space, with))?;
     Ok(Some(MergedColumns { slices, rows, writer, columns, page_rows, first_stats }))
 }
 
@@ -246,18 +234,6 @@ fn numbers_of(slices: &[Slice<'_>], rows: &[u32]) -> Result<Vec<u64>> {
     Ok(rows.iter().map(|row| numbers[*row as usize]).collect())
 }
 
-/// Rows of the pages of the segment.
-fn cut_rows(slices: &[Slice<'_>], rows: usize) -> Vec<u32> {
-    let pages =
-        |slice: &Slice<'_>| slice.run.start(slice.pages.end) - slice.run.start(slice.pages.start);
-    let all = slices.iter().map(pages).sum();
-    let bytes = |column: usize| -> u64 {
-        slices.iter().map(|slice| slice.run.bytes(column, slice.pages.clone())).sum()
-    };
-    let widest = (0..slices[0].run.width()).map(bytes).max().unwrap_or(0);
-    cut_pages(rows, all, widest)
-}
-
 /// Rows of all slices.
 fn count_rows(slices: &[Slice<'_>]) -> usize {
     slices.iter().map(|slice| slice.rows.end - slice.rows.start).sum::<u64>() as usize
@@ -317,8 +293,24 @@ impl GivenColumns for Slices<'_, '_> {
         Ok(Some(Field::of_codes(merged, rows, blocks)))
     }
 
-    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn> {
-        gather.values(&self.open(column)?)
+    fn values(&self, column: usize, gather: Gather<'_>, take: TakePart<'_>) -> Result<()> {
+        gather.values(&self.open(column)?, take)
+    }
+
+    fn bytes(&self, column: usize) -> Result<(u64, u64)> {
+        let sum = |(bytes, rows): (u64, u64), Slice { run, pages, .. }: &Slice<'_>| {
+            let of_pages = run.start(pages.end) - run.start(pages.start);
+            (bytes + run.bytes(column, pages.clone()), rows + of_pages)
+        };
+        Ok(self.0.iter().fold((0, 0), sum))
+    }
+
+    fn lengths(&self, column: usize) -> Result<Vec<u32>> {
+        self.open(column)?.lengths()
+    }
+
+    fn shape(&self, column: usize) -> Physical {
+        self.0[0].run.physical(column)
     }
 }
 
@@ -383,5 +375,10 @@ impl GivenPages for RunPages<'_> {
     fn decode(&self, page: usize, out: &mut Plain) -> Result<()> {
         let (open, page) = self.page(page);
         open.decode(page, out)
+    }
+
+    fn leave(&self, page: usize) {
+        let (open, page) = self.page(page);
+        open.leave(page..page + 1);
     }
 }

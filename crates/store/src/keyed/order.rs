@@ -3,30 +3,26 @@
 use std::sync::{Arc, OnceLock};
 
 use coload_ddl::{Key, Schema};
-use coload_page::bitpack::BLOCK;
 use coload_space::Space;
 use coload_transform::{KeyOrder, PartitionColumn};
 use coload_types::{Error, Physical, Plain, Result};
 
 use super::conflicts::{Keyed, twice_among};
 use super::fields::{Field, gather_fields, greatest_of};
-use super::gather::{Form, Gather, GivenColumns, gather_columns};
-use super::given::{JoinedPages, StoredPages};
+use super::gather::{Form, Gather, GivenColumns, TakePart, gather_columns};
+use super::given::{GivenPages, JoinedPages, StoredPages};
 use super::keys::{Float, float, key_of_row, value_of_row};
+use super::new_pages::{NewPages, SEGMENT_PAGE_ROWS_MAX};
 use super::newest::newness;
 use super::origin::Origin;
 use super::row_order::order_rows;
 use super::run_writer::{RUN_PAGE_ROWS_MAX, RunWriter};
-use super::sorting::SortSpaces;
+use super::sorting::{SortWith, Sorting};
 use super::tree::parts_are_of;
 use crate::join::{Source, group_pages, join_column};
 use crate::on_conflict::OnConflict;
+use crate::segment_writer::ColumnParts;
 use crate::{ColumnStats, FinishedColumn, SegmentFile, SegmentSummary, SegmentWriter};
-
-/// Most rows of a page.
-const PAGE_ROWS_MAX: u64 = 1 << 16;
-/// Bytes that the pages of a column should have at most.
-const PAGE_BYTES: u64 = 4 << 20;
 
 /// The order that the rows of a segment are to have.
 pub(crate) struct RowOrder {
@@ -44,14 +40,14 @@ pub(crate) struct RowOrder {
 pub(crate) fn sort_segment(
     segment: &Arc<SegmentFile>,
     of: Keyed<'_>,
-    (origin, threads): (&Origin, usize),
+    (origin, with): (&Origin, SortWith),
 ) -> Result<RowOrder> {
     if parts_are_of(segment, of.key) {
         // Its tree was built of keys in order, each once.
         let order = KeyOrder { rows: None, repeated: Vec::new() };
         return Ok(RowOrder { rows: None, first_stats: first_key_stats(segment, of, &order)? });
     }
-    let order = order_rows(segment, (of.schema, of.key), threads)?;
+    let order = order_rows(segment, (of.schema, of.key), with)?;
     let first_stats = first_key_stats(segment, of, &order)?;
     let rows = match order.repeated.first().filter(|_| of.key.is_unique()) {
         None => order.rows,
@@ -153,23 +149,30 @@ pub(crate) fn write_in_order(
     sources: &[Arc<SegmentFile>],
     rows: &[u32],
     writer: &SegmentWriter,
-    (space, threads): (&dyn Space, usize),
+    (space, with): (&dyn Space, SortWith),
 ) -> Result<(SegmentSummary, Vec<FinishedColumn>)> {
-    let page_rows = cut_segments(sources, rows.len())?;
-    let (form, places) = (Form::Segment, &OnceLock::new());
-    let gather = Gather { rows, page_rows: &page_rows, form, space, places, threads };
-    let mut columns = Vec::with_capacity(sources[0].column_count());
-    let take = |column: usize, made| {
-        columns.push(writer.write_column(made, sources[0].physical(column))?);
-        Ok(())
+    let (columns, pages) = match sources {
+        [only] => write_columns(&**only, rows, writer, (space, with))?,
+        all => write_columns(&Joined(all), rows, writer, (space, with))?,
     };
-    match sources {
-        [only] => gather_columns(&**only, gather, take)?,
-        all => gather_columns(&Joined(all), gather, take)?,
-    }
     sources.iter().try_for_each(|source| source.check())?;
-    let summary = writer.finish(columns.clone(), page_rows)?;
+    let summary = writer.finish(columns.clone(), pages)?;
     Ok((summary, columns))
+}
+
+/// Writes rows of columns, in the order given, into a segment; gives its columns and the rows of its pages.
+pub(super) fn write_columns(
+    given: &(impl GivenColumns + Sync),
+    rows: &[u32],
+    writer: &SegmentWriter,
+    (space, SortWith { threads, memory }): (&dyn Space, SortWith),
+) -> Result<(Vec<FinishedColumn>, Vec<u32>)> {
+    let pages = &NewPages::cut(given, rows, (SEGMENT_PAGE_ROWS_MAX, memory))?;
+    let (form, places) = (Form::Segment, &OnceLock::new());
+    let gather = Gather { rows, pages, form, space, places, threads };
+    let mut columns = ColumnParts::new(writer);
+    gather_columns(given, gather, |column, part| columns.put(column, part, given.shape(column)))?;
+    Ok((columns.finish(), pages.rows.clone()))
 }
 
 /// Writes rows of a segment, in the order given, as a run.
@@ -180,51 +183,17 @@ pub(crate) fn write_run_in_order(
     segment: &Arc<SegmentFile>,
     rows: &[u32],
     (schema, key): (&Schema, &Key),
-    (spaces, threads): (&SortSpaces, usize),
+    Sorting { spaces, with, .. }: &Sorting,
 ) -> Result<RunWriter> {
-    let sources = std::slice::from_ref(segment);
-    let page_rows = cut_run_pages(cut_segments(sources, rows.len())?);
-    let mut run = RunWriter::create(&*spaces.runs, (schema, key), &page_rows)?;
+    let pages = &NewPages::cut(&**segment, rows, (RUN_PAGE_ROWS_MAX.into(), with.memory))?;
+    let mut run = RunWriter::create(&*spaces.runs, (schema, key), &pages.rows)?;
     let (form, space, places) = (Form::Run, &*spaces.sort, &OnceLock::new());
-    let gather = Gather { rows, page_rows: &page_rows, form, space, places, threads };
-    gather_columns(&**segment, gather, |column, made| {
-        run.put_column(made, segment.physical(column))
+    let gather = Gather { rows, pages, form, space, places, threads: with.threads };
+    gather_columns(&**segment, gather, |column, part| {
+        run.put_part(column, part, segment.physical(column))
     })?;
     segment.check()?;
     Ok(run)
-}
-
-/// Cuts pages into those of runs.
-fn cut_run_pages(page_rows: Vec<u32>) -> Vec<u32> {
-    let cut = |rows: u32| {
-        let starts = (0..rows).step_by(RUN_PAGE_ROWS_MAX as usize);
-        starts.map(move |start| RUN_PAGE_ROWS_MAX.min(rows - start))
-    };
-    page_rows.into_iter().flat_map(cut).collect()
-}
-
-/// Rows of the pages of so many rows of segments.
-fn cut_segments(sources: &[Arc<SegmentFile>], rows: usize) -> Result<Vec<u32>> {
-    let all: u64 = sources.iter().map(|segment| segment.rows()).sum();
-    let mut widest = 0;
-    for column in 0..sources[0].column_count() {
-        let bytes = |segment: &Arc<SegmentFile>| -> Result<u64> {
-            Ok(segment.column(column)?.index().pages.iter().map(|page| page.bytes).sum())
-        };
-        let bytes: Result<Vec<u64>> = sources.iter().map(bytes).collect();
-        widest = bytes?.iter().sum::<u64>().max(widest);
-    }
-    Ok(cut_pages(rows, all, widest))
-}
-
-/// Rows of the pages of so many rows: whole blocks, and no page over [`PAGE_BYTES`] by much, where a column takes at most so many
-/// bytes in so many rows.
-pub(super) fn cut_pages(rows: usize, all: u64, widest: u64) -> Vec<u32> {
-    let block = BLOCK as u64;
-    let fitting = (PAGE_BYTES * all.max(1) / widest.max(1)).min(PAGE_ROWS_MAX) / block * block;
-    let page = fitting.max(block) as usize;
-    let starts = (0..rows).step_by(page);
-    starts.map(|start| page.min(rows - start) as u32).collect()
 }
 
 /// The columns of a segment; pages are read where they lie.
@@ -242,8 +211,20 @@ impl GivenColumns for SegmentFile {
         Ok(Field::of(StoredPages::open(self, column)?, self.dictionary(column)?))
     }
 
-    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn> {
-        gather.values(&StoredPages::open(self, column)?)
+    fn values(&self, column: usize, gather: Gather<'_>, take: TakePart<'_>) -> Result<()> {
+        gather.values(&StoredPages::open(self, column)?, take)
+    }
+
+    fn bytes(&self, column: usize) -> Result<(u64, u64)> {
+        Ok((StoredPages::open(self, column)?.all_bytes(), self.rows()))
+    }
+
+    fn lengths(&self, column: usize) -> Result<Vec<u32>> {
+        StoredPages::open(self, column)?.lengths()
+    }
+
+    fn shape(&self, column: usize) -> Physical {
+        self.physical(column)
     }
 }
 
@@ -263,24 +244,40 @@ impl GivenColumns for Joined<'_> {
         Ok(None)
     }
 
-    fn values(&self, column: usize, gather: Gather<'_>) -> Result<PartitionColumn> {
+    fn bytes(&self, column: usize) -> Result<(u64, u64)> {
+        self.0.iter().try_fold((0, 0), |(bytes, rows), segment| {
+            let (more, more_rows) = GivenColumns::bytes(&**segment, column)?;
+            Ok((bytes + more, rows + more_rows))
+        })
+    }
+
+    fn lengths(&self, column: usize) -> Result<Vec<u32>> {
+        let lengths = self.0.iter().map(|segment| segment.lengths(column));
+        Ok(lengths.collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    fn shape(&self, column: usize) -> Physical {
+        self.0[0].physical(column)
+    }
+
+    fn values(&self, column: usize, gather: Gather<'_>, take: TakePart<'_>) -> Result<()> {
         let whole = self.0.iter().map(|file| Source::whole(Arc::clone(file)));
         let whole: Vec<Source> = whole.collect();
         let joined = join_column(&whole, &group_pages(&whole)?, column)?;
-        reorder(&joined, self.0[0].physical(column), gather)
+        reorder(&joined, self.0[0].physical(column), gather, take)
     }
 }
 
-/// A column with other rows.
+/// Gives a column with other rows, in parts.
 pub(super) fn reorder(
     joined: &PartitionColumn,
     physical: Physical,
     gather: Gather<'_>,
-) -> Result<PartitionColumn> {
+    take: TakePart<'_>,
+) -> Result<()> {
     let pages = JoinedPages::open(joined, physical)?;
     let Some(field) = Field::of(pages, joined.dictionary.as_ref()) else {
-        return gather.values(&JoinedPages::open(joined, physical)?);
+        return gather.values(&JoinedPages::open(joined, physical)?, take);
     };
-    let mut made = gather_fields(&[field], gather)?;
-    made.pop().ok_or_else(|| Error::Corrupt("a column that became none".into()))
+    gather_fields(&[field], gather)?.into_iter().try_for_each(take)
 }

@@ -19,13 +19,17 @@ use coload_threads::{in_order, lock, thread_cpu_ns};
 use coload_transform::{PartitionColumn, compare_keys, sort_keys};
 use coload_types::{Bitmap, Dictionary, Error, Physical, Plain, Result, Values};
 
+use super::byte_order::{ColumnKeys, order_by_bytes};
 use super::fields::for_each_codes;
 use super::gather::{Form, Gather, gather_columns};
 use super::given::plain_page;
 use super::keys::float;
+use super::new_pages::NewPages;
 use super::order::reorder;
 use super::run::{canonical, open_symbols};
+use super::sorting::SortWith;
 use super::tree::parts_are_of;
+use crate::segment_writer::ColumnParts;
 use crate::{SegmentFile, SegmentWriter, append_page};
 
 /// A column of a partition, of all its fragments in their order.
@@ -68,7 +72,15 @@ pub fn sort_partition(
         canonical(&mut plain, float);
         Ok(plain)
     });
-    let order = sort_keys(&keys.collect::<Result<Vec<_>>>()?)?;
+    let keys = keys.collect::<Result<Vec<_>>>()?;
+    let order = match keys.iter().any(|column| column.values.physical() == Physical::Bytes) {
+        // The partition is in memory, and its keys are a part of it.
+        true => {
+            let with = SortWith { threads, memory: u64::MAX };
+            order_by_bytes(&ColumnKeys::compared(keys), with)?
+        }
+        false => sort_keys(&keys)?,
+    };
     let Some(rows) = order.rows else {
         let cpu_ns = thread_cpu_ns() - started;
         columns.into_iter().enumerate().try_for_each(|(number, column)| take(number, column))?;
@@ -77,9 +89,10 @@ pub fn sort_partition(
     let spent = AtomicU64::new(thread_cpu_ns() - started);
     let space = Dram::new("dram", u64::MAX);
     let (form, places) = (Form::Segment, &OnceLock::new());
+    let pages = &NewPages::of_rows(page_rows);
     let gather = Gather {
         rows: &rows,
-        page_rows,
+        pages,
         form,
         space: &space,
         places,
@@ -95,7 +108,7 @@ pub fn sort_partition(
                 reorder_values(values, physical(column), gather).map(ColumnOf::Values)
             }
             Some(ColumnOf::Pages(pages)) => {
-                reorder(&pages, physical(column), gather).map(ColumnOf::Pages)
+                reorder_pages(&pages, physical(column), gather).map(ColumnOf::Pages)
             }
             None => Err(Error::Corrupt("a column of a partition that is sorted twice".into())),
         };
@@ -163,6 +176,23 @@ fn reorder_values(
 ) -> Result<Vec<Plain>> {
     let starts = starts_of(fragments.iter().map(Plain::len));
     gather.cut().map(|rows| pick(&fragments, &starts, rows, physical)).collect()
+}
+
+/// Pages of a column in another order.
+fn reorder_pages(
+    column: &PartitionColumn,
+    physical: Physical,
+    gather: Gather<'_>,
+) -> Result<PartitionColumn> {
+    let mut whole: Option<PartitionColumn> = None;
+    reorder(column, physical, gather, &mut |mut part| {
+        match &mut whole {
+            Some(whole) => whole.pages.append(&mut part.pages),
+            none => *none = Some(part),
+        }
+        Ok(())
+    })?;
+    whole.ok_or_else(|| Error::Corrupt("a column that became none".into()))
 }
 
 /// The values of some rows, which are counted through all fragments.
@@ -251,15 +281,14 @@ pub fn write_reordered(segment: &SegmentFile, rows: &[u32], writer: &SegmentWrit
     }
     let space = Dram::new("dram", u64::MAX);
     let page_rows = segment.page_rows();
-    let (form, places) = (Form::Segment, &OnceLock::new());
-    let gather = Gather { rows, page_rows, form, space: &space, places, threads: 1 };
-    let mut columns = Vec::with_capacity(segment.column_count());
-    gather_columns(segment, gather, |column, reordered| {
-        columns.push(writer.write_column(reordered, segment.physical(column))?);
-        Ok(())
+    let (form, places, pages) = (Form::Segment, &OnceLock::new(), &NewPages::of_rows(page_rows));
+    let gather = Gather { rows, pages, form, space: &space, places, threads: 1 };
+    let mut columns = ColumnParts::new(writer);
+    gather_columns(segment, gather, |column, part| {
+        columns.put(column, part, segment.physical(column))
     })?;
     segment.check()?;
-    writer.finish(columns, page_rows.to_vec()).map(drop)
+    writer.finish(columns.finish(), page_rows.to_vec()).map(drop)
 }
 
 #[cfg(test)]
@@ -361,6 +390,36 @@ mod tests {
                 (values, PAGE_ROWS.to_vec())
             };
             assert_eq!(came, [by(&key), by(&other), by(&key)]);
+        }
+    }
+
+    #[test]
+    fn keys_of_text_are_sorted_by_any_number_of_threads() {
+        const ROWS: usize = 40_000;
+        let text = |row: usize| match row * 7919 % 10_007 {
+            5 => None,
+            drawn => Some(Value::Bytes(format!("text {}", drawn / 2).into_bytes().into())),
+        };
+        let number = |row: usize| Some(Value::Int((row * 31 % 3) as i64));
+        let plain = |physical, value: &dyn Fn(usize) -> Option<Value>| {
+            let mut plain = Plain::empty(physical);
+            (0..ROWS).for_each(|row| plain.push(value(row).as_ref()));
+            plain
+        };
+        let (schema, key) = schema("k VARCHAR, n BIGINT", KeyKind::Cluster, &[0, 1]);
+        let mut wanted: Vec<u32> = (0..ROWS as u32).collect();
+        let key_of =
+            |row: u32| (text(row as usize).is_none(), text(row as usize), number(row as usize));
+        wanted.sort_by_cached_key(|row| key_of(*row));
+        for threads in [1, 3] {
+            let columns = vec![
+                ColumnOf::Values(vec![plain(Physical::Bytes, &text)]),
+                ColumnOf::Values(vec![plain(Physical::Int, &number)]),
+            ];
+            let page_rows = [ROWS as u32];
+            let sorted =
+                sort_partition(columns, (&schema, &key), &page_rows, threads, |_, _| Ok(()));
+            assert!(sorted.unwrap().rows.as_ref() == Some(&wanted), "{threads} threads");
         }
     }
 

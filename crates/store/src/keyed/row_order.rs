@@ -1,21 +1,22 @@
 //! The order of the rows of a segment by its key.
 //!
-//! Numbers and codes are packed page by page as they are read, and sorted in buckets by all threads; other keys are read whole.
-
-use std::sync::Arc;
+//! Numbers and codes are packed page by page as they are read, and sorted in buckets by all threads; other keys are bytes
+//! ([`super::byte_order`]).
 
 use coload_ddl::{Key, Schema};
-use coload_page::PageView;
-use coload_threads::in_order;
-use coload_transform::{Divided, KeyBuckets, KeyOrder, PackedKeys, SORTED_ROWS_MAX, sort_keys};
+use coload_page::{PageMeta, PageView};
+use coload_threads::{in_order, relieve};
+use coload_transform::{Divided, KeyBuckets, KeyOrder, PackedKeys, SORTED_ROWS_MAX};
 use coload_types::{Error, Plain, Result, Values};
 
 use super::bounds::bounds;
+use super::byte_order::{KeyForm, KeyRows, KeysAre, order_by_bytes};
 use super::fields::{for_each_codes, for_each_distances};
 use super::given::{GivenPages, StoredPages};
-use super::keys::float;
+use super::keys::{Float, float, null_in_key};
 use super::pages::read_codes;
-use super::read_keys;
+use super::run::canonical;
+use super::sorting::SortWith;
 use crate::SegmentFile;
 
 /// Sorts the rows of a segment by a key.
@@ -23,18 +24,25 @@ use crate::SegmentFile;
 /// # Errors
 /// `Invalid` when a PRIMARY KEY has NULL, `Corrupt` when the segment is not what was written, `Limit` when it has too many rows.
 pub(super) fn order_rows(
-    segment: &Arc<SegmentFile>,
+    segment: &SegmentFile,
     (schema, key): (&Schema, &Key),
-    threads: usize,
+    with: SortWith,
 ) -> Result<KeyOrder> {
+    if segment.rows() > SORTED_ROWS_MAX as u64 {
+        return Err(Error::Limit(format!(
+            "{} rows are to be sorted at once, over {SORTED_ROWS_MAX}; lower --memory",
+            segment.rows()
+        )));
+    }
+    relieve();
     let Some(packed) = pack_keys(segment, schema, key)? else {
-        return sort_keys(&read_sort_keys(segment, schema, key)?);
+        return order_by_bytes(&SegmentKeys::compared(segment, schema, key)?, with);
     };
     let buckets = match packed.divide() {
         Divided::InOrder(order) => return Ok(order),
         Divided::Buckets(buckets) => buckets,
     };
-    sort_divided(&buckets, segment.rows() as usize, threads)
+    sort_divided(&buckets, segment.rows() as usize, with.threads)
 }
 
 /// The order of so many rows that were divided.
@@ -51,9 +59,6 @@ pub(super) fn sort_divided(buckets: &KeyBuckets, rows: usize, threads: usize) ->
 /// The keys of all rows as numbers; `None` where they are none, or have too many bits.
 fn pack_keys(segment: &SegmentFile, schema: &Schema, key: &Key) -> Result<Option<PackedKeys>> {
     let rows = segment.rows() as usize;
-    if rows > SORTED_ROWS_MAX {
-        return Ok(None);
-    }
     let (mut ranges, mut columns) = (Vec::new(), Vec::new());
     for column in key.columns() {
         let given = StoredPages::open(segment, *column)?;
@@ -93,25 +98,103 @@ fn pack_keys(segment: &SegmentFile, schema: &Schema, key: &Key) -> Result<Option
     Ok(Some(keys))
 }
 
-/// The columns of the key, as they are sorted: codes of a sorted dictionary are as good as its values.
-fn read_sort_keys(segment: &Arc<SegmentFile>, schema: &Schema, key: &Key) -> Result<Vec<Plain>> {
-    let mut columns = Vec::with_capacity(key.columns().len());
-    for column in key.columns() {
-        let pages = &segment.column(*column)?.index().pages;
-        let is_coded = pages.iter().all(|page| page.detail.is_codes());
-        let is_valued = !key.is_unique() || pages.iter().all(|page| page.nulls == 0);
-        if !(is_coded && is_valued && float(schema, *column).is_none()) {
-            let one = Key::new(key.kind(), vec![*column])?;
-            columns.append(&mut read_keys(std::slice::from_ref(segment), schema, &one)?);
-            continue;
-        }
-        let mut codes = Vec::with_capacity(segment.rows() as usize);
-        for page in 0..pages.len() {
-            // NULL has the code after the last, and is last.
-            codes.extend(read_codes(segment, *column, page)?.into_iter().map(i64::from));
-        }
-        segment.check()?;
-        columns.push(Plain { values: Values::Int(codes), nulls: None });
+/// The columns of the key of a segment, as they are sorted: codes of a sorted dictionary are as good as its values.
+pub(crate) struct SegmentKeys<'a> {
+    segment: &'a SegmentFile,
+    columns: Vec<KeyColumn>,
+    form: KeyForm,
+}
+
+/// A column of a key, and how it is read.
+struct KeyColumn {
+    column: usize,
+    float: Option<Float>,
+    /// Whether it is read as codes, NULL being the one after the last.
+    is_coded: bool,
+}
+
+impl<'a> SegmentKeys<'a> {
+    /// The keys of a segment, to be compared with each other.
+    ///
+    /// # Errors
+    /// `Invalid` when a PRIMARY KEY has NULL; `Corrupt` when an index of the segment is damaged.
+    pub fn compared(segment: &'a SegmentFile, schema: &Schema, key: &Key) -> Result<Self> {
+        Self::of(segment, (schema, key.columns()), |column, pages| {
+            let nulls: u64 = pages.iter().map(|page| u64::from(page.nulls)).sum();
+            if key.is_unique() && nulls > 0 {
+                return Err(null_in_key(column, nulls));
+            }
+            let is_coded = pages.iter().all(|page| page.detail.is_codes());
+            let is_coded = is_coded && float(schema, column).is_none();
+            // As codes NULL has a number.
+            Ok((is_coded, nulls > 0 && !is_coded))
+        })
+        .map(|(columns, nullable)| {
+            let form = KeyForm { nullable, keys_are: KeysAre::Compared };
+            SegmentKeys { segment, columns, form }
+        })
     }
-    Ok(columns)
+
+    /// The values of some columns of a segment as keys of an index.
+    ///
+    /// # Errors
+    /// `Corrupt` when an index of the segment is damaged.
+    pub fn of_index(segment: &'a SegmentFile, schema: &Schema, columns: &[usize]) -> Result<Self> {
+        // The same bytes in all segments, whether they have NULLs and dictionaries or not.
+        let (columns, nullable) = Self::of(segment, (schema, columns), |_, _| Ok((false, true)))?;
+        let form = KeyForm { nullable, keys_are: KeysAre::OfIndex };
+        Ok(SegmentKeys { segment, columns, form })
+    }
+
+    /// The columns, and which of them may be NULL, by what a call says of each: whether it is read as codes, and whether it may be.
+    fn of(
+        segment: &SegmentFile,
+        (schema, columns): (&Schema, &[usize]),
+        read_as: impl Fn(usize, &[PageMeta]) -> Result<(bool, bool)>,
+    ) -> Result<(Vec<KeyColumn>, Vec<bool>)> {
+        let (mut all, mut nullable) = (Vec::new(), Vec::new());
+        for column in columns {
+            let (is_coded, may_be_null) =
+                read_as(*column, &segment.column(*column)?.index().pages)?;
+            all.push(KeyColumn { column: *column, float: float(schema, *column), is_coded });
+            nullable.push(may_be_null);
+        }
+        Ok((all, nullable))
+    }
+
+    fn read(&self, of: &KeyColumn, page: usize) -> Result<Plain> {
+        if of.is_coded {
+            let codes = read_codes(self.segment, of.column, page)?.into_iter().map(i64::from);
+            return Ok(Plain { values: Values::Int(codes.collect()), nulls: None });
+        }
+        let mut plain = Plain::empty(self.segment.physical(of.column));
+        self.segment.decode_page(of.column, page, &mut plain)?;
+        canonical(&mut plain, of.float);
+        Ok(plain)
+    }
+}
+
+impl KeyRows for SegmentKeys<'_> {
+    fn pages(&self) -> usize {
+        self.segment.page_rows().len()
+    }
+
+    fn rows_of(&self, page: usize) -> usize {
+        self.segment.page_rows()[page] as usize
+    }
+
+    fn bytes(&self) -> u64 {
+        let of = |column: &KeyColumn| {
+            let open = self.segment.column(column.column);
+            open.map_or(0, |open| open.index().pages.iter().map(|page| page.bytes).sum())
+        };
+        self.columns.iter().map(of).sum()
+    }
+
+    fn for_each_key(&self, page: usize, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let columns = self.columns.iter().map(|column| self.read(column, page));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        self.segment.check()?;
+        self.form.for_each(&columns, 0..self.rows_of(page), each)
+    }
 }

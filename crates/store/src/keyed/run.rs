@@ -12,6 +12,7 @@
 //! Memory: 100 bytes a page, and marks of at most 4 MiB.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_ddl::{Key, Schema};
 use coload_page::{PageMeta, PageView, SymbolDecoder};
@@ -118,6 +119,12 @@ impl Run {
         self.columns[column].dictionary.as_ref().map_or(0, |meta| u64::from(meta.rows))
     }
 
+    /// Whether some of some pages of a column of the key have NULL.
+    pub fn nulls_of_key(&self, column: usize, mut pages: Range<usize>) -> bool {
+        let column = &self.columns[self.key[column].0];
+        pages.any(|page| column.pages[page].nulls > 0)
+    }
+
     /// Whether all of some pages of a column are codes.
     pub fn is_coded(&self, column: usize, mut pages: Range<usize>) -> bool {
         let column = &self.columns[column];
@@ -177,7 +184,7 @@ impl Run {
     /// `Corrupt` when that is not what was written; those of the space.
     pub fn open_column(&self, column: usize, pages: Range<usize>) -> Result<OpenColumn<'_>> {
         let (dictionary, symbols) = (self.dictionary(column)?, &self.columns[column].symbols);
-        let metas = &self.columns[column].pages[pages];
+        let metas = &self.columns[column].pages[pages.clone()];
         let window = match (metas.first(), metas.last()) {
             (Some(first), Some(last)) => {
                 let bytes = last.offset + last.bytes - first.offset;
@@ -185,7 +192,8 @@ impl Run {
             }
             _ => None,
         };
-        Ok(OpenColumn { run: self, column, dictionary, decoders: open_symbols(symbols)?, window })
+        let (decoders, was_read) = (open_symbols(symbols)?, AtomicBool::new(false));
+        Ok(OpenColumn { run: self, column, pages, dictionary, decoders, window, was_read })
     }
 
     /// Opens some pages of the columns of the key.
@@ -221,14 +229,26 @@ impl Run {
 }
 
 /// Pages of a column of a run, to be decoded.
+///
+/// Pages in a mapped file need not be in the memory of the process any more when it is closed: the next segment reads others.
 pub(super) struct OpenColumn<'a> {
     run: &'a Run,
     column: usize,
+    pages: Range<usize>,
     /// The values of codes.
     pub dictionary: Option<Dictionary>,
     decoders: Vec<SymbolDecoder>,
     /// The pages, if they were read at once, and where the first begins.
     window: Option<(u64, Piece<'a>)>,
+    was_read: AtomicBool,
+}
+
+impl Drop for OpenColumn<'_> {
+    fn drop(&mut self) {
+        if *self.was_read.get_mut() {
+            self.leave(self.pages.clone());
+        }
+    }
 }
 
 impl OpenColumn<'_> {
@@ -252,6 +272,14 @@ impl OpenColumn<'_> {
         })
     }
 
+    /// Says that pages were read: if they are in a mapped file, they need not be in the memory of the process any more.
+    pub fn leave(&self, pages: Range<usize>) {
+        let pages = &self.run.columns[self.column].pages[pages];
+        if let (None, Some(first), Some(last)) = (&self.window, pages.first(), pages.last()) {
+            self.run.extent.leave(first.offset, last.offset + last.bytes - first.offset);
+        }
+    }
+
     /// Calls with the view of a page.
     ///
     /// # Errors
@@ -261,6 +289,7 @@ impl OpenColumn<'_> {
         page: usize,
         take: impl FnOnce(&PageView<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.was_read.store(true, Ordering::Relaxed);
         let meta = &self.run.columns[self.column].pages[page];
         let read = |bytes: &[u8]| take(&PageView::open(bytes, meta)?);
         self.run.with_page(meta, self.window.as_ref(), read)

@@ -74,51 +74,61 @@ impl RunWriter {
         Ok(meta)
     }
 
-    /// Writes the next column.
+    /// Writes a part of a column: of the last one, or the first part of the next, which has its dictionary and symbols.
     ///
     /// # Errors
     /// Those of the space.
-    pub fn put_column(&mut self, column: PartitionColumn, physical: Physical) -> Result<()> {
-        let PartitionColumn { dictionary, symbols, pages } = column;
-        self.mark(self.columns.len(), physical, (dictionary.as_ref(), &symbols, &pages))?;
-        let place = match &dictionary {
-            Some(dictionary) => Some(self.put(encode_dictionary(dictionary)?)?),
-            None => None,
-        };
-        let mut metas = Vec::with_capacity(pages.len());
+    pub fn put_part(
+        &mut self,
+        column: usize,
+        part: PartitionColumn,
+        physical: Physical,
+    ) -> Result<()> {
+        let PartitionColumn { dictionary, symbols, pages } = part;
+        if column == self.columns.len() {
+            let place = dictionary.as_ref().map(encode_dictionary).transpose()?;
+            let place = place.map(|page| self.put(page)).transpose()?;
+            self.columns.push(RunColumn {
+                physical,
+                dictionary: place,
+                symbols,
+                pages: Vec::new(),
+            });
+        }
+        self.mark(column, dictionary.as_ref(), &pages)?;
         for page in pages {
             let page = match page.runs {
                 Some(_) => plain_page(&page)?.into_owned(),
                 None => page,
             };
-            metas.push(self.put(page)?);
+            let meta = self.put(page)?;
+            self.columns[column].pages.push(meta);
         }
-        self.columns.push(RunColumn { physical, dictionary: place, symbols, pages: metas });
         Ok(())
     }
 
-    /// Keeps the values of the rows that are marked, if the column is one of the key.
+    /// Keeps the values of the rows of pages that are marked, if the column is one of the key.
     fn mark(
         &mut self,
         column: usize,
-        physical: Physical,
-        (dictionary, symbols, pages): (Option<&Dictionary>, &[Vec<u8>], &[Page]),
+        dictionary: Option<&Dictionary>,
+        pages: &[Page],
     ) -> Result<()> {
         let Some(place) = self.key.iter().position(|(of_key, _)| *of_key == column) else {
             return Ok(());
         };
-        let mut marks = Plain::empty(physical);
-        let mut marked = self.marked.iter().peekable();
+        let RunColumn { physical, symbols, pages: before, .. } = &self.columns[column];
+        let marks = self.marks[place].get_or_insert_with(|| Plain::empty(*physical));
+        let mut marked = self.marked[marks.len()..].iter().peekable();
         let decoders = open_symbols(symbols)?;
-        for (page, ends) in pages.iter().zip(self.starts.windows(2)) {
-            let mut plain = Plain::empty(physical);
+        for (page, ends) in pages.iter().zip(self.starts[before.len()..].windows(2)) {
+            let mut plain = Plain::empty(*physical);
             append_page(&plain_page(page)?.view()?, dictionary, &decoders, &mut plain)?;
+            canonical(&mut plain, self.key[place].1);
             while let Some(row) = marked.next_if(|row| **row < ends[1]) {
                 marks.push(plain.get((row - ends[0]) as usize).as_ref());
             }
         }
-        canonical(&mut marks, self.key[place].1);
-        self.marks[place] = Some(marks);
         Ok(())
     }
 

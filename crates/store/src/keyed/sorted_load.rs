@@ -24,9 +24,9 @@ use coload_types::{Error, Physical, Plain, Result};
 use super::conflicts::Keyed;
 use super::entry::{numbers_of, put_entry_in_order, set_first_stats};
 use super::keys::{float, value_of_row};
-use super::merge_runs::{Merged, PARTS_OF_SEGMENT, Runs, merge_segment};
+use super::merge_runs::{Merged, Runs, merge_segment};
 use super::order::{sort_segment, write_run_in_order};
-use super::ranges::{Cut, cut_runs};
+use super::ranges::cut_runs;
 use super::run::{Run, canonical, key_bytes};
 use super::run_writer::RunWriter;
 use super::sorting::{SortTimes, Sorting};
@@ -105,7 +105,7 @@ pub(crate) fn order_load(
     // The disk wrote while others were merged.
     let path = |(segment, _): &(OrderedSegment, Origin)| files.path(&segment.entry.file);
     let paths: Vec<PathBuf> = ordered.iter().map(path).collect();
-    in_order(paths.len(), sorting.threads, |number| keep(&paths[number]), |_, ()| Ok(()))?;
+    in_order(paths.len(), sorting.with.threads, |number| keep(&paths[number]), |_, ()| Ok(()))?;
     let (segments, origins) = ordered.into_iter().unzip();
     let times = SortTimes { sort, merge: began.elapsed() - sort, runs, ..SortTimes::default() };
     Ok(OrderedLoad { segments, origins, times })
@@ -124,7 +124,7 @@ fn order_alone(
         let (from, (name, to)) = (files.path(&entry.file), files.next());
         let mut origin = Origin::of_file(0, &from);
         let writer = || Ok((files.writer(&to)?, to.clone()));
-        let how = (&mut origin, &*sorting.spaces.sort, sorting.threads);
+        let how = (&mut origin, &*sorting.spaces.sort, sorting.with);
         let segment = put_entry_in_order(of, entry, &from, (name, writer), how)?;
         match &segment.columns {
             Some(_) => remove(&from)?,
@@ -172,14 +172,13 @@ fn sort_piece(
     let path = files.path(&entry.file);
     let segment = Arc::new(SegmentFile::open(&path)?);
     let origin = Origin::of_file(before, &path);
-    let order = sort_segment(&segment, of, (&origin, sorting.threads))?;
+    let order = sort_segment(&segment, of, (&origin, sorting.with))?;
     let Some(rows) = order.rows else {
         set_first_stats(&mut entry, of, order.first_stats);
         let ends = ends_of(&segment, of)?;
         return Ok(Piece { entry, before, ends, sorted: Sorted::Stays });
     };
-    let how = (&sorting.spaces, sorting.threads);
-    let mut run = write_run_in_order(&segment, &rows, (of.schema, of.key), how)?;
+    let mut run = write_run_in_order(&segment, &rows, (of.schema, of.key), sorting)?;
     if of.key.is_unique() && of.on_conflict.tells_rows() {
         run.put_numbers(&numbers_of(&origin, &segment, &rows)?)?;
     }
@@ -244,7 +243,7 @@ fn copy_run(segment: &Arc<SegmentFile>, of: Keyed<'_>, sorting: &Sorting) -> Res
     let key = (of.schema, of.key);
     let mut run = RunWriter::create(&*spaces.runs, key, segment.page_rows())?;
     for column in 0..segment.column_count() {
-        run.put_column(copy_column(segment, column)?, segment.physical(column))?;
+        run.put_part(column, copy_column(segment, column)?, segment.physical(column))?;
     }
     segment.check()?;
     if let Some(numbers) = Origin::of_file(0, segment.path()).numbers(segment.rows())? {
@@ -279,18 +278,19 @@ fn merge_group(
     let segment_bytes =
         sorting.segment_bytes.unwrap_or(bytes.div_ceil(entries.len().max(1) as u64));
     let count = bytes.div_ceil(segment_bytes.max(1)).clamp(1, rows.max(1)) as usize;
-    let cuts = cut_runs(&runs, count * PARTS_OF_SEGMENT, (of.key.is_unique(), sorting.threads))?;
+    let with = sorting.with;
+    let cuts = cut_runs(&runs, count, (of.key.is_unique(), with.threads))?;
     let runs = Runs { runs: &runs, before: &before };
     let mut made = Vec::with_capacity(count);
     std::thread::scope(|scope| {
         let mut finishing: Option<(String, ScopedJoinHandle<'_, Result<Merged>>)> = None;
-        for segment in segments_of(&cuts) {
+        for ends in cuts.windows(2) {
             let (name, path) = files.next();
             let open = || Ok(files.writer(&path)?.synced_later());
-            let Some(columns) = merge_segment(&runs, segment, of, open, sorting.threads)? else {
+            let Some(columns) = merge_segment(&runs, ends, of, open, with)? else {
                 continue;
             };
-            if sorting.threads < 2 {
+            if with.threads < 2 {
                 made.push(merged_entry(columns.finish(of, &path)?, of, name, &entries));
                 continue;
             }
@@ -310,12 +310,6 @@ fn merge_group(
 
 fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-}
-
-/// The cuts of each segment, the last of one being the first of the next.
-fn segments_of(cuts: &[Cut]) -> impl Iterator<Item = &[Cut]> {
-    let starts = (0..cuts.len().saturating_sub(1)).step_by(PARTS_OF_SEGMENT);
-    starts.map(|start| &cuts[start..cuts.len().min(start + PARTS_OF_SEGMENT + 1)])
 }
 
 /// A merged segment, for the manifest.

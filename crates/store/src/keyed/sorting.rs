@@ -11,6 +11,25 @@ use coload_types::Result;
 /// Share of the memory of a load that its runs may take, where nobody says where they are to be.
 const RUNS_SHARE: u64 = 8;
 
+/// What rows are put in order with.
+#[derive(Debug, Clone, Copy)]
+pub struct SortWith {
+    /// Threads that sort and merge.
+    pub threads: usize,
+    /// Bytes of memory that this may take.
+    pub memory: u64,
+}
+
+/// What is taken for the memory of a writer that does not say it, such as a statement.
+const USUAL_MEMORY: u64 = 256 << 20;
+
+impl SortWith {
+    /// What is used where nobody says more: one thread.
+    pub fn usual() -> Self {
+        SortWith { threads: 1, memory: USUAL_MEMORY }
+    }
+}
+
 /// Where the two buffers of a sorted load live.
 #[derive(Debug, Clone)]
 pub struct SortSpaces {
@@ -52,8 +71,8 @@ impl SortSpaces {
 pub struct Sorting {
     /// Where buffers live.
     pub spaces: SortSpaces,
-    /// Threads that work.
-    pub threads: usize,
+    /// Threads that work, and the memory that they may take.
+    pub with: SortWith,
     /// Bytes of unsorted segments that become one segment in order; as many as each of them has, if nobody says it.
     pub segment_bytes: Option<u64>,
 }

@@ -9,7 +9,9 @@
 //! A text that is looked for where it was would be waited for twice, its place and its bytes: rows of a shuffled input lie anywhere.
 //! Texts may be codes of symbols, and stay what they are.
 //!
-//! Memory: the bytes of the texts, and 3 more of each, or 7 of one that is long.
+//! Where all texts are too much memory, those of some of the new pages are placed at a time: the others are read in vain.
+//!
+//! Memory: the bytes of the texts that are placed, and 3 more of each, or 7 of one that is long.
 
 use std::ops::Range;
 
@@ -18,7 +20,7 @@ use coload_threads::in_order;
 use coload_transform::encode_column;
 use coload_types::{Bitmap, Error, Plain, Result, Strings, Values};
 
-use super::gather::{Form, Gather, finish_page};
+use super::gather::{Gather, finish_page};
 use super::sort_buffer::TextPages;
 
 /// Texts that symbols are made of, and their bytes.
@@ -41,9 +43,9 @@ const LONG: u8 = u8::MAX;
 /// Texts of so many bytes are copied by one instruction or two, with what follows them.
 const SHORT: usize = 32;
 /// What a row has that gets no place.
-pub(super) const NO_PLACE: u32 = u32::MAX;
+const NO_PLACE: u32 = u32::MAX;
 
-/// The new place of each of so many rows, where these rows get places in this order.
+/// The new place of each of so many rows, where these rows get places in this order; they are fewer than [`NO_PLACE`].
 pub(super) fn places_of(count: usize, rows: &[u32]) -> Vec<u32> {
     let mut to = vec![NO_PLACE; count];
     for (place, row) in rows.iter().enumerate() {
@@ -53,19 +55,20 @@ pub(super) fn places_of(count: usize, rows: &[u32]) -> Vec<u32> {
 }
 
 /// What pages of texts are made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextsAre {
     /// As they are; pages of a segment get symbols.
     Plain,
-    /// Codes of this table of symbols.
-    Codes(Vec<u8>),
+    /// Codes of a table of symbols.
+    Codes,
 }
 
 /// The texts of a column, on their way to their new places.
 pub(super) struct Texts<'a> {
     /// The new place of each row.
     to: &'a [u32],
-    /// Rows that get places.
-    places: usize,
+    /// The places that are given now.
+    places: Range<usize>,
     texts_are: TextsAre,
     /// Bytes of a text, about.
     mean: usize,
@@ -78,12 +81,12 @@ pub(super) struct Texts<'a> {
 /// Texts of some pages, in buckets.
 pub(super) struct TextPart<'a> {
     to: &'a [u32],
-    places: usize,
+    places: Range<usize>,
     bits: u32,
     buckets: Vec<Vec<u8>>,
     /// Rows that came.
     rows: usize,
-    /// Places of NULL.
+    /// Places of NULL, counted from the first that is given.
     nulls: Option<Bitmap>,
     /// Some of the texts.
     sample: Option<Strings>,
@@ -91,8 +94,8 @@ pub(super) struct TextPart<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Texts of rows that get these places, so many, with so many bytes.
-    pub fn new(to: &'a [u32], (places, bytes): (usize, u64), texts_are: TextsAre) -> Self {
+    /// Texts of rows that get these places, of which some are given now; all have so many bytes.
+    pub fn new(to: &'a [u32], (places, bytes): (Range<usize>, u64), texts_are: TextsAre) -> Self {
         let mean = bytes as usize / to.len().max(1);
         let rows = (BUCKET_BYTES / mean.max(1)).max(1).ilog2();
         let bits = rows.clamp(*BUCKET_BITS.start(), *BUCKET_BITS.end());
@@ -101,83 +104,75 @@ impl<'a> Texts<'a> {
         Texts { to, places, texts_are, mean, bits, stride }
     }
 
-    /// Buckets for one of some parts of the pages.
-    pub fn part(&self, parts: usize) -> TextPart<'a> {
-        let Texts { to, places, mean, bits, stride, .. } = *self;
+    /// Buckets for one of some parts of the pages, which takes a sample of the texts if symbols may be made of them.
+    pub fn part(&self, parts: usize, samples: bool) -> TextPart<'a> {
+        let Texts { to, ref places, mean, bits, stride, .. } = *self;
         // Room that is not touched costs nothing, and what grows is copied.
-        let bytes = places.min(1 << bits) * (mean + HEAD_BYTES) / parts;
+        let bytes = places.len().min(1 << bits) * (mean + HEAD_BYTES) / parts;
         let room = (bytes + bytes / 8).min(ROOM_MAX);
-        let count = places.div_ceil(1 << bits);
+        let count = places.len().div_ceil(1 << bits);
         let buckets = (0..count).map(|_| Vec::with_capacity(room)).collect();
-        let sample = matches!(self.texts_are, TextsAre::Plain).then(Strings::default);
-        TextPart { to, places, bits, buckets, rows: 0, nulls: None, sample, stride }
+        let sample = (samples && self.texts_are == TextsAre::Plain).then(Strings::default);
+        TextPart { to, places: places.clone(), bits, buckets, rows: 0, nulls: None, sample, stride }
     }
 
-    /// Pages of the rows in their new places, and the table of their symbols, if they have some. Parts come in the order of the
-    /// pages.
+    /// Symbols for texts such as those of the samples that parts took.
+    pub fn train(&self, parts: &[TextPart<'_>]) -> Option<SymbolEncoder> {
+        let samples = parts.iter().filter_map(|part| part.sample.as_ref());
+        let samples: Vec<&Strings> = samples.filter(|s| !s.bytes.is_empty()).collect();
+        (!samples.is_empty()).then(|| SymbolEncoder::train_strings(&samples))
+    }
+
+    /// Gives pages of the rows in their new places, one after the other: plain texts with these symbols, if there are some. Parts come
+    /// in the order of the pages.
     ///
     /// # Errors
-    /// `Corrupt` when rows did not come; `Limit` when texts of a page are too long; those of the space.
+    /// `Corrupt` when rows did not come; `Limit` when texts of a page are too long; those of the space and of the call.
     pub fn pages(
         self,
         parts: Vec<TextPart<'_>>,
-        gather: Gather<'_>,
-    ) -> Result<(Vec<Page>, Option<Vec<u8>>)> {
-        let Gather { page_rows, form, space, threads, .. } = gather;
+        (gather, encoder): (Gather<'_>, Option<&SymbolEncoder>),
+        pages: Range<usize>,
+        mut take: impl FnMut(Page) -> Result<()>,
+    ) -> Result<()> {
+        let Gather { form, space, threads, .. } = gather;
         if parts.iter().map(|part| part.rows).sum::<usize>() != self.to.len() {
             return Err(Error::Corrupt("a column with other rows than its segment".into()));
         }
-        let (mut buckets, mut nulls, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut buckets, mut nulls) = (Vec::new(), Vec::new());
         for part in parts {
             buckets.push(part.buckets);
             nulls.extend(part.nulls);
-            samples.extend(part.sample);
         }
-        let samples: Vec<&Strings> = samples.iter().filter(|s| !s.bytes.is_empty()).collect();
-        let encoder = match form {
-            Form::Segment if !samples.is_empty() => Some(SymbolEncoder::train_strings(&samples)),
-            Form::Segment | Form::Run => None,
-        };
         let placed = Placed {
             buckets: TextPages::put(buckets, space)?,
             bucket_rows: 1 << self.bits,
-            places: self.places,
+            places: self.places.len(),
         };
         let mut start = 0;
-        let ranges: Vec<Range<usize>> = page_rows
-            .iter()
-            .map(|rows| {
-                let range = start..start + *rows as usize;
-                start = range.end;
-                range
-            })
-            .collect();
+        let range = |rows: &u32| {
+            let range = start..start + *rows as usize;
+            start = range.end;
+            range
+        };
+        let ranges: Vec<Range<usize>> = gather.pages.rows[pages].iter().map(range).collect();
         let make = |page: usize| {
             let places = ranges[page].clone();
             let strings = placed.take(places.clone())?;
             space.touch((places.len() * 2 + strings.bytes.len() / LINE_BYTES) as u64);
             let nulls = cut_nulls(&nulls, places);
-            let page = match &self.texts_are {
-                TextsAre::Codes(_) => {
+            let page = match self.texts_are {
+                TextsAre::Codes => {
                     encode_text(&strings.bytes, &lengths_of(&strings), nulls.as_ref(), 1)?
                 }
                 TextsAre::Plain => {
                     let plain = Plain { values: Values::Bytes(strings), nulls };
-                    encode_column(&plain, encoder.as_ref())?
+                    encode_column(&plain, encoder)?
                 }
             };
             finish_page(page, form)
         };
-        let mut made = Vec::with_capacity(page_rows.len());
-        in_order(ranges.len(), threads, make, |_, page| {
-            made.push(page);
-            Ok::<(), Error>(())
-        })?;
-        let table = match self.texts_are {
-            TextsAre::Codes(table) => Some(table),
-            TextsAre::Plain => encoder.as_ref().map(SymbolEncoder::table),
-        };
-        Ok((made, table))
+        in_order(ranges.len(), threads, make, |_, page| take(page))
     }
 }
 
@@ -197,11 +192,14 @@ impl TextPart<'_> {
         };
         self.rows += to.len();
         let (bits, mask) = (self.bits, (1 << self.bits) - 1);
+        // Who has no place is behind all of them.
+        let (first_place, places) = (self.places.start as u32, self.places.len() as u32);
         let mut start = 0;
         for (place, end) in to.iter().zip(ends) {
             let text = start as usize..*end as usize;
             start = *end;
-            if *place == NO_PLACE {
+            let place = place.wrapping_sub(first_place);
+            if place >= places {
                 continue;
             }
             let bucket = &mut self.buckets[(place >> bits) as usize];
@@ -215,10 +213,11 @@ impl TextPart<'_> {
             take_sample(sample, (first, self.stride, self.to.len()), (bytes, ends));
         }
         if let Some(nulls) = nulls {
-            let all = self.nulls.get_or_insert_with(|| Bitmap::zeros(self.places));
+            let all = self.nulls.get_or_insert_with(|| Bitmap::zeros(self.places.len()));
             for (row, place) in to.iter().enumerate() {
-                if nulls.get(row) && *place != NO_PLACE {
-                    all.set(*place as usize);
+                let place = place.wrapping_sub(first_place);
+                if nulls.get(row) && place < places {
+                    all.set(place as usize);
                 }
             }
         }

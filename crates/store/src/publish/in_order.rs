@@ -4,21 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use coload_threads::while_sizes_repeat;
 use coload_types::Result;
 
-use super::{LoadDir, SortWith};
+use super::LoadDir;
 use crate::change::LoadTarget;
 use crate::directory::parse_segment_name;
 use crate::keyed::{
-    Keyed, LoadFiles, OrderedLoad, OrderedSegment, SortSpaces, SortTimes, Sorting, TreeKey,
-    order_load,
+    Keyed, LoadFiles, OrderedLoad, OrderedSegment, SortSpaces, SortTimes, SortWith, Sorting,
+    TreeKey, order_load,
 };
 use crate::manifest::SegmentEntry;
 use crate::on_conflict::{DeleteWhere, OnConflict};
 use crate::segment_writer::SegmentWriter;
 
-/// What is taken for the memory of a writer that does not say it, such as a statement.
-const USUAL_MEMORY: u64 = 256 << 20;
 /// Share of the memory that a segment of merged runs takes in its file: its keys, the numbers of its rows and some columns are whole in
 /// memory while it is made.
 const SEGMENT_SHARE: u64 = 8;
@@ -67,8 +66,9 @@ impl LoadDir {
         let (table, schema) = (&*self.target.name, &self.target.schema);
         let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
         let trees_before = self.sort_times().nodes;
-        let OrderedLoad { segments, origins, mut times } =
-            order_load(of, segments, &mut Files { dir: self, next }, sorting)?;
+        let OrderedLoad { segments, origins, mut times } = while_sizes_repeat(|| {
+            order_load(of, segments, &mut Files { dir: self, next }, sorting)
+        })?;
         // Trees are built while segments are written: of several by merges, of one where it is sorted.
         let trees = self.sort_times().nodes.saturating_sub(trees_before);
         let step = if times.merge.is_zero() { &mut times.sort } else { &mut times.merge };
@@ -90,15 +90,16 @@ impl LoadDir {
     /// # Errors
     /// `Unavailable` when the space is not there.
     pub(super) fn sorting_with(&self, SortWith { threads, memory }: SortWith) -> Result<Sorting> {
-        let threads = threads.max(1);
+        let with = SortWith { threads: threads.max(1), memory };
         let spaces = SortSpaces::open(None, None, memory, &self.work.join(""))?;
-        Ok(Sorting { spaces, threads, segment_bytes: Some(memory / SEGMENT_SHARE) })
+        Ok(Sorting { spaces, with, segment_bytes: Some(memory / SEGMENT_SHARE) })
     }
 
-    /// What is used where nobody says more: one thread, and files of the load for what memory does not hold.
+    /// What is used where nobody says more: what writers of the store may take, and files of the load for what memory does not hold.
     pub(super) fn usual_sorting(&self) -> Result<Sorting> {
-        let spaces = SortSpaces::open(None, None, USUAL_MEMORY, &self.work.join(""))?;
-        Ok(Sorting { spaces, threads: 1, segment_bytes: None })
+        let with = self.store.sort_with();
+        let spaces = SortSpaces::open(None, None, with.memory, &self.work.join(""))?;
+        Ok(Sorting { spaces, with, segment_bytes: None })
     }
 }
 

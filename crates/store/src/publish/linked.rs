@@ -7,7 +7,7 @@ use coload_types::{Error, Result};
 
 use super::{LoadDir, ReadyLoad};
 use crate::change::LoadTarget;
-use crate::keyed::put_row_numbers;
+use crate::keyed::{SortWith, put_row_numbers};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::on_conflict::{DeleteWhere, OnConflict};
@@ -26,15 +26,6 @@ pub struct PublishedAs<'a> {
     pub sort_with: SortWith,
 }
 
-/// What rows are put in order with.
-#[derive(Debug, Clone, Copy)]
-pub struct SortWith {
-    /// Threads that sort and merge.
-    pub threads: usize,
-    /// Bytes of memory that this may take.
-    pub memory: u64,
-}
-
 /// A segment and the file in a journal that it is.
 pub(crate) type Linked = (SegmentEntry, PathBuf);
 
@@ -46,7 +37,12 @@ impl PublishedAs<'_> {
         (id, begun_on): (LoadId, Option<u64>),
         segments: &[Linked],
     ) -> Result<LoadDir> {
-        let mut load = LoadDir::of_links(store, id, (self.target, begun_on), segments)?;
+        let mut load = LoadDir::of_links(
+            &store.sorting_with(self.sort_with),
+            id,
+            (self.target, begun_on),
+            segments,
+        )?;
         load.set_on_conflict(self.on_conflict)?;
         if let Some(delete_where) = &self.delete_where {
             load.set_delete_where(delete_where.clone())?;

@@ -128,15 +128,25 @@ fn check(shapes: &[Shape], page_rows: &[u32], order: &[u32], form: Form) {
     let segment = SegmentFile::in_memory(page_rows.to_vec(), columns).unwrap();
     let new_rows: Vec<u32> = order.chunks(2048).map(|rows| rows.len() as u32).collect();
     let mut by_threads = Vec::new();
-    for threads in [1, 3] {
+    let at_once = NewPages::of_rows(&new_rows);
+    let each = (0..new_rows.len()).map(|page| page..page + 1).collect();
+    let in_passes = NewPages { rows: new_rows, passes: each };
+    for (threads, pages) in [(1, &at_once), (3, &at_once), (1, &in_passes), (2, &in_passes)] {
         let space = Dram::new("dram", u64::MAX);
         let places = &OnceLock::new();
-        let gather =
-            Gather { rows: order, page_rows: &new_rows, form, space: &space, places, threads };
-        let mut made = Vec::new();
-        gather_columns(&segment, gather, |number, column| {
-            assert_eq!(number, made.len());
-            made.push(column);
+        let gather = Gather { rows: order, pages, form, space: &space, places, threads };
+        let mut made: Vec<PartitionColumn> = Vec::new();
+        gather_columns(&segment, gather, |number, mut part| {
+            match made.get_mut(number) {
+                Some(column) => {
+                    assert!(part.dictionary.is_none() && part.symbols.is_empty());
+                    column.pages.append(&mut part.pages);
+                }
+                None => {
+                    assert_eq!(number, made.len());
+                    made.push(part);
+                }
+            }
             Ok(())
         })
         .unwrap();
@@ -147,7 +157,8 @@ fn check(shapes: &[Shape], page_rows: &[u32], order: &[u32], form: Form) {
         }
         by_threads.push(made);
     }
-    assert!(by_threads[0] == by_threads[1], "threads change what is made");
+    let first = &by_threads[0];
+    assert!(by_threads.iter().all(|made| made == first), "threads or passes change what is made");
 }
 
 fn numbers(modulus: i64, step: i64) -> impl Fn(usize) -> Option<Value> {
