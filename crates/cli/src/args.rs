@@ -92,7 +92,7 @@ pub enum Command {
     /// Show the loads of a server, finished or not, or drop one.
     #[command(after_help = examples::LOADS)]
     Loads(LoadsArgs),
-    /// Show a cluster: its nodes, its tables, and which leaf has how many shards of each.
+    /// Show a cluster: its nodes, its tables, and which leaf has how many shards of each; or move shards.
     #[command(subcommand, after_help = examples::CLUSTER)]
     Cluster(ClusterCommand),
     /// Measure a database server: methods, connections and rows, for later loads into it.
@@ -126,6 +126,38 @@ pub struct CompletionsArgs {
 pub enum ClusterCommand {
     /// Show nodes, tables and shards, and how far each node has come.
     Status(ClusterStatusArgs),
+    /// Move shards so that all nodes have their share; loads into a table wait for moments, statements do not.
+    #[cfg(feature = "sql")]
+    Rebalance(ClusterMoveArgs),
+    /// Wait until a node is in the cluster, and give it its share of all shards.
+    #[cfg(feature = "sql")]
+    Add(ClusterNodeArgs),
+    /// Move the shards of a node to the others, and take it out of the cluster.
+    #[cfg(feature = "sql")]
+    Remove(ClusterNodeArgs),
+}
+
+/// Arguments of `coload cluster rebalance`.
+#[cfg(feature = "sql")]
+#[derive(Debug, Args)]
+pub struct ClusterMoveArgs {
+    /// A node of the cluster, which does the work: coload://[user@]host:port
+    #[arg(value_name = "NODE")]
+    pub asked: String,
+    /// Megabytes of rows a second that are moved at most; 0 for as many as go
+    #[arg(long, value_name = "MB", default_value = "64")]
+    pub bandwidth: u64,
+}
+
+/// Arguments of `coload cluster add` and `remove`.
+#[cfg(feature = "sql")]
+#[derive(Debug, Args)]
+pub struct ClusterNodeArgs {
+    #[command(flatten)]
+    pub moves: ClusterMoveArgs,
+    /// The node that is added or removed, by its address in the cluster or its id (coload cluster status shows both)
+    #[arg(value_name = "WHICH")]
+    pub which: String,
 }
 
 /// Arguments of `coload cluster status`.

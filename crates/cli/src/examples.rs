@@ -68,6 +68,10 @@ Examples:
       From the directory that the nodes share; tells how far each has come.
   coload cluster status coload://reader@db1.example.com
       From a node: the tables that the user may know of.
+  coload cluster rebalance coload://admin@db1.example.com --bandwidth 20
+      Give nodes that came their share of all shards, at most 20 MB of rows a second.
+  coload cluster remove coload://admin@db1.example.com coload://db3.example.com:8470
+      Move the shards of db3 to the others; then it may be stopped.
 ";
 
 /// Examples of `coload tune`.

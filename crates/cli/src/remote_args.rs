@@ -66,8 +66,13 @@ fn placement(name: &str) -> RemoteWork {
 }
 
 /// Work that is not shared.
-const SERVER_ALONE: [(&str, &str, RemoteWork); 2] = [
+const SERVER_ALONE: [(&str, &str, RemoteWork); 3] = [
     ("pipe", "The server, which parses too, while the inputs arrive", RemoteWork::Pipe),
+    (
+        "aggregator",
+        "The same: of a cluster, the node that is asked routes the rows",
+        RemoteWork::Pipe,
+    ),
     ("seq", "The server, when the inputs have arrived", RemoteWork::Seq),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   row -> hash of its shard columns -> shard -> leaf          hash, shards
-//!   nodes, tables, committed loads: one map, by versions       map
+//!   nodes, tables, committed loads: one map, by versions       map, moves
 //!   PLACE/map/<version>.map, made once, never changed          maps, place
 //!   PLACE/prepared/<load>-<node>, PLACE/nodes/<node>.applied   marks
 //! ```
@@ -16,6 +16,8 @@ mod hash;
 mod map;
 mod maps;
 mod marks;
+mod moves;
+mod objects;
 mod place;
 mod shards;
 
@@ -23,7 +25,9 @@ pub use failpoints::{POINTS, hit};
 pub use folder::Folder;
 pub use hash::{RowHashes, hash_row, hash_value, shard_of};
 pub use map::{Event, Map, Node, NodeId, SHARDS_DEFAULT, SHARDS_MAX, ShardBy, Table, What};
-pub use maps::{Change, Commit, EVENTS_MAX, Maps};
+pub use maps::{Change, Commit, EVENTS_MAX, Maps, Tried};
 pub use marks::Prepared;
+pub use moves::{Giver, Moving};
+pub use objects::Objects;
 pub use place::{Created, Place, open_place};
 pub use shards::assign_shards;

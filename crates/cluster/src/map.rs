@@ -17,6 +17,7 @@ use coload_ddl::Schema;
 use coload_store::LoadId;
 use coload_types::{Error, Result, same_name};
 
+use crate::moves::Moving;
 use crate::shards::assign_shards;
 
 /// Most shards of a table.
@@ -80,6 +81,8 @@ pub enum ShardBy {
     Columns(Vec<usize>),
     /// Nothing: rows are dealt in turn.
     InTurn,
+    /// Nothing: each row is on each leaf. There is one shard then.
+    Everywhere,
 }
 
 /// A table, spread over leaves.
@@ -97,12 +100,24 @@ pub struct Table {
     pub leaves: Vec<NodeId>,
     /// For each shard the place of its leaf among `leaves`.
     pub shards: Vec<u16>,
+    /// The node that makes it with its first rows, until these are committed: nobody else is told of it before that. When they
+    /// are given up, or the node starts again, it is gone.
+    pub making: Option<NodeId>,
+    /// Shards that are on their way to other leaves; no rows are committed meanwhile.
+    pub moving: Option<Moving>,
+    /// The version in which shards went elsewhere last: what was routed before does not fit.
+    pub since: u64,
 }
 
 impl Table {
     /// Number of shards.
     pub fn shard_count(&self) -> u32 {
         self.shards.len() as u32
+    }
+
+    /// Whether each leaf has each row.
+    pub fn is_everywhere(&self) -> bool {
+        self.shard_by == ShardBy::Everywhere
     }
 
     /// The place of a node among the leaves of the table.
@@ -134,6 +149,13 @@ pub enum What {
     Aborted {
         /// The load.
         load: LoadId,
+    },
+    /// Shards of a table are on other leaves.
+    Moved {
+        /// The load that brought their rows there.
+        load: LoadId,
+        /// Id of the table.
+        table: u64,
     },
 }
 
@@ -170,9 +192,14 @@ impl Map {
         }
     }
 
-    /// The table of a name, in any case.
+    /// The table of a name, in any case; one that is being made is not there yet.
     pub fn table(&self, name: &str) -> Option<&Table> {
-        self.tables.iter().find(|table| same_name(&table.name, name))
+        self.tables.iter().find(|table| same_name(&table.name, name) && table.making.is_none())
+    }
+
+    /// The table of an id, also one that is being made.
+    pub fn table_of(&self, id: u64) -> Option<&Table> {
+        self.tables.iter().find(|table| table.id == id)
     }
 
     /// A node.
@@ -183,6 +210,12 @@ impl Map {
     /// The version that committed a load of a table, if it is after the horizon.
     pub fn loaded(&self, load: LoadId, table: u64) -> Option<u64> {
         let is = |event: &&Event| event.what == What::Loaded { load, table };
+        self.events.iter().find(is).map(|event| event.version)
+    }
+
+    /// The version in which a load brought shards of a table elsewhere, if it is after the horizon.
+    pub fn moved(&self, load: LoadId, table: u64) -> Option<u64> {
+        let is = |event: &&Event| event.what == What::Moved { load, table };
         self.events.iter().find(is).map(|event| event.version)
     }
 
@@ -208,9 +241,11 @@ impl Map {
         shard_by: ShardBy,
         shards: u32,
     ) -> Result<u64> {
-        if let Some(known) = self.table(name) {
-            return Err(Error::Invalid(format!("table {} exists already", known.name)));
+        if let Some(known) = self.tables.iter().find(|table| same_name(&table.name, name)) {
+            let being = if known.making.is_some() { " (it is being made)" } else { "" };
+            return Err(Error::Invalid(format!("table {} exists already{being}", known.name)));
         }
+        let shards = if shard_by == ShardBy::Everywhere { 1 } else { shards };
         if shards == 0 || shards > SHARDS_MAX {
             return Err(Error::Invalid(format!(
                 "SHARDS {shards}: a table has 1 to {SHARDS_MAX} shards"
@@ -223,9 +258,23 @@ impl Map {
         }
         let id = self.next_table;
         self.next_table += 1;
-        let shards = assign_shards(id, shards, &leaves);
+        let shards = match shard_by {
+            ShardBy::Everywhere => vec![0],
+            _ => assign_shards(id, shards, &leaves),
+        };
         let name = name.to_owned();
-        self.tables.push(Table { id, name, schema, shard_by, leaves, shards });
+        let (making, moving, since) = (None, None, self.version);
+        self.tables.push(Table {
+            id,
+            name,
+            schema,
+            shard_by,
+            leaves,
+            shards,
+            making,
+            moving,
+            since,
+        });
         Ok(id)
     }
 }
@@ -235,6 +284,7 @@ fn check_shard_columns(schema: &Schema, shard_by: &ShardBy) -> Result<()> {
     let columns: &[usize] = match shard_by {
         ShardBy::Columns(columns) => columns,
         ShardBy::InTurn => &[],
+        ShardBy::Everywhere => return Ok(()),
     };
     if let Some(column) = columns.iter().find(|column| **column >= schema.len()) {
         return Err(Error::Invalid(format!("SHARD BY column {column} of {}", schema.len())));

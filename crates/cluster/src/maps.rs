@@ -15,7 +15,7 @@ use coload_store::LoadId;
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
-use crate::map::{Map, What};
+use crate::map::{Map, Table, What};
 use crate::place::{Created, Place};
 
 /// Versions behind the newest that stay.
@@ -36,6 +36,27 @@ pub enum Change<T> {
     Changed(T),
     /// It is as wanted already.
     Same(T),
+}
+
+/// Whether a load that cannot be committed now is tried again by its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// It is, and is prepared anew by leaves that have dropped it.
+    Again,
+    /// Its inputs come once.
+    Once,
+}
+
+impl Tried {
+    /// The error for what may be over when the load is prepared anew.
+    fn not_now(self, text: String) -> Error {
+        match self {
+            Tried::Again => Error::Unavailable(format!(
+                "{text}; nothing was loaded yet, and the same load goes on"
+            )),
+            Tried::Once => Error::Refused(format!("{text}; nothing was loaded (load again)")),
+        }
+    }
 }
 
 /// What became of a load that was to be committed.
@@ -240,28 +261,56 @@ impl Maps {
     /// # Errors
     /// `Invalid` when the table is another one meanwhile; `Refused` when the load was given up; `Unavailable` when a leaf has
     /// not prepared it.
-    pub fn commit(&self, load: LoadId, table: u64) -> Result<Commit> {
+    pub fn commit(&self, load: LoadId, table: u64, tried: Tried) -> Result<Commit> {
         let decided = self.change(|map| {
-            if let Some(version) = map.loaded(load, table) {
+            if let Some(version) = map.loaded(load, table).or_else(|| map.moved(load, table)) {
                 return Ok(Change::Same(Commit { version, rows: 0, already: true }));
             }
-            let Some(of) = map.tables.iter().find(|of| of.id == table) else {
+            let Some(of) = map.table_of(table) else {
                 return Err(Error::Invalid(format!(
                     "the table of load {load} was dropped meanwhile; nothing was loaded"
                 )));
             };
+            let moves = of.moving.as_ref().is_some_and(|moving| moving.load == load);
+            if of.moving.is_some() && !moves {
+                return Err(tried.not_now(format!(
+                    "shards of table {} are on their way to other leaves",
+                    of.name
+                )));
+            }
+            let receiving = of.receiving();
+            let leaves = match (moves, &receiving) {
+                (false, _) => &of.leaves[..],
+                (true, Some(receiving)) => &receiving.leaves,
+                (true, None) => &[],
+            };
             let mut rows = 0;
-            for leaf in &of.leaves {
+            for leaf in leaves {
                 let mark = self.prepared(load, *leaf)?.filter(|mark| {
-                    mark.table == table && map.aborted(load).is_none_or(|gone| gone <= mark.version)
+                    mark.table == table
+                        && mark.version >= of.since
+                        && map.aborted(load).is_none_or(|gone| gone <= mark.version)
                 });
                 let Some(mark) = mark else {
-                    let shown = map.node(*leaf).map_or_else(|| leaf.to_string(), |node| node.address.clone());
-                    return Err(Error::Unavailable(format!(
-                        "load {load} is not prepared by leaf {shown}; nothing was loaded yet, and the same load goes on"
-                    )));
+                    if map.aborted(load).is_some() {
+                        return Err(Error::Refused(format!("load {load} was given up")));
+                    }
+                    let shown = map
+                        .node(*leaf)
+                        .map_or_else(|| leaf.to_string(), |node| node.address.clone());
+                    return Err(
+                        tried.not_now(format!("load {load} is not prepared by leaf {shown}"))
+                    );
                 };
-                rows += mark.rows;
+                // Each leaf of a table that is everywhere has the same rows.
+                rows = if of.is_everywhere() { mark.rows } else { rows + mark.rows };
+            }
+            if moves {
+                map.end_move(table);
+                return Ok(Change::Changed(Commit { version: map.version, rows, already: false }));
+            }
+            if let Some(made) = map.tables.iter_mut().find(|of| of.id == table) {
+                made.making = None;
             }
             map.decide(What::Loaded { load, table });
             Ok(Change::Changed(Commit { version: map.version, rows, already: false }))
@@ -269,20 +318,40 @@ impl Maps {
         decided.map(|(_, commit)| commit)
     }
 
-    /// Gives a load up that is not committed: nodes drop what they have of it. Gives the version that says so.
+    /// Gives a load up that is not committed: nodes drop what they have of it. So does its table, if that is known, while it is
+    /// being made: nobody else loads into it; and shards that it was to bring elsewhere stay where they are. Gives the version
+    /// that says so.
     ///
     /// # Errors
     /// `Refused` when it is committed; `Unavailable` when the place is away.
-    pub fn abort(&self, load: LoadId) -> Result<u64> {
+    pub fn abort(&self, load: LoadId, table: Option<u64>) -> Result<u64> {
         let decided = self.change(|map| {
-            let is = |what: What| matches!(what, What::Loaded { load: of, .. } if of == load);
+            let is = |what: What| {
+                matches!(what, What::Loaded { load: of, .. } | What::Moved { load: of, .. } if of == load)
+            };
             if map.events.iter().any(|event| is(event.what)) {
                 return Err(Error::Refused(format!("load {load} is committed")));
             }
-            map.decide(What::Aborted { load });
+            map.give_up(load, table);
             Ok(Change::Changed(map.version))
         });
         decided.map(|(_, version)| version)
+    }
+
+    /// Drops tables that are being made, of which `is_gone` says that nobody makes them any more.
+    ///
+    /// # Errors
+    /// `Unavailable` when the place is away.
+    pub fn drop_unmade(&self, is_gone: impl Fn(&Table) -> bool) -> Result<()> {
+        let dropped = self.change(|map| {
+            let before = map.tables.len();
+            map.tables.retain(|table| table.making.is_none() || !is_gone(table));
+            match before == map.tables.len() {
+                true => Ok(Change::Same(())),
+                false => Ok(Change::Changed(())),
+            }
+        });
+        dropped.map(|_| ())
     }
 }
 

@@ -1,15 +1,17 @@
 //! Where a cluster keeps its map: named objects, of which a new one is made by one of several who want to.
 //!
-//! A shared directory is one ([`crate::Folder`]). An object store is one too if it has conditional puts: `create` is a
-//! put that fails when the name is taken.
+//! A shared directory is one ([`crate::Folder`]), and so is an object store with conditional puts ([`crate::Objects`]):
+//! `create` is a put that fails when the name is taken.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use coload_places::PlaceOptions;
 use coload_types::{Error, Result};
 
 use crate::folder::Folder;
+use crate::objects::Objects;
 
 /// What became of a name that somebody wanted to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,14 +64,19 @@ pub trait Place: fmt::Debug + Send + Sync {
     fn shown(&self) -> String;
 }
 
-/// Opens a place that is named by a flag: a directory, which is made if it is absent.
+/// Opens a place that is named by a flag: a directory, which is made if it is absent, or a folder of an object store, whose
+/// endpoint and credentials the environment tells.
 ///
 /// # Errors
-/// `Invalid` when it is the address of an object store, or cannot be made.
+/// `Invalid` when it is the address of anything else, or cannot be made.
 pub fn open_place(text: &str) -> Result<Arc<dyn Place>> {
+    if coload_places::is_address(text) {
+        return Ok(Arc::new(Objects::open(text, &PlaceOptions::default())?));
+    }
     if let Some((scheme, _)) = text.split_once("://") {
         return Err(Error::Invalid(format!(
-            "--cluster {text}: the map of a cluster lies in a directory that all nodes share; {scheme} is not supported yet"
+            "--cluster {text}: the map of a cluster lies in a directory that all nodes share, or in an object store (s3://bucket/folder), \
+             and {scheme} is neither"
         )));
     }
     Ok(Arc::new(Folder::open(Path::new(text))?))

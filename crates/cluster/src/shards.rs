@@ -29,7 +29,8 @@ pub fn assign_shards(table: u64, shards: u32, leaves: &[NodeId]) -> Vec<u16> {
         .collect()
 }
 
-fn score(table: u64, shard: u32, leaf: NodeId) -> u64 {
+/// How well a shard and a leaf fit; the same for all who ask.
+pub(crate) fn score(table: u64, shard: u32, leaf: NodeId) -> u64 {
     let id = leaf.as_u128();
     let of_leaf = mix(id as u64 ^ mix((id >> 64) as u64));
     mix(of_leaf ^ mix(table ^ mix(u64::from(shard))))

@@ -79,7 +79,7 @@ pub use projection::project;
 pub use read_rows::{RowsRead, read_rows};
 pub use reject_table::check_reject_table;
 pub use remote::{
-    Address, RemoteOptions, RemoteWork, abort_load, ask_patiently, cluster_map, list_loads,
+    Address, Leaves, RemoteOptions, RemoteWork, abort_load, ask_patiently, cluster_map, list_loads,
     table_schema,
 };
 pub use replaced_file::ReplacedFile;

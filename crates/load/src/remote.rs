@@ -43,7 +43,7 @@ use crate::report::LoadReport;
 use crate::request::LoadRequest;
 
 pub use address::Address;
-pub use cluster::cluster_map;
+pub use cluster::{Leaves, cluster_map};
 pub use fingerprint::describe_as;
 use going::Going;
 pub use session::{abort_load, list_loads, table_schema};

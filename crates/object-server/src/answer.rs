@@ -45,6 +45,20 @@ pub fn answer(
         to.write_all(body.as_bytes())?;
         return Ok(true);
     }
+    if let "PUT" | "POST" = request.method.as_str() {
+        let (status, body) = write(&mut lock(objects), request);
+        if let Some(Fault::Cut(_)) = fault {
+            // It is done, and nobody is told.
+            return Ok(false);
+        }
+        head(
+            to,
+            status,
+            &[("Content-Length", body.len().to_string()), ("ETag", "\"v\"".to_owned())],
+        )?;
+        to.write_all(body.as_bytes())?;
+        return Ok(true);
+    }
     let object = lock(objects).get(&request.path);
     let Some(object) = object else {
         head(to, 404, &[("Content-Length", "0".to_owned())])?;
@@ -83,6 +97,25 @@ pub fn answer(
     }
     object.send(part, to)?;
     Ok(true)
+}
+
+/// Puts an object, unless it must not be there and is; or removes those that a body names.
+fn write(objects: &mut Objects, request: &Request) -> (u16, String) {
+    if request.method == "PUT" {
+        if request.header("if-none-match") == Some("*") && objects.get(&request.path).is_some() {
+            return (412, String::new());
+        }
+        objects.put(&request.path, request.body.clone());
+        return (200, String::new());
+    }
+    let body = String::from_utf8_lossy(&request.body).into_owned();
+    let mut told = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DeleteResult>");
+    for named in body.split("<Key>").skip(1) {
+        let key = named.split("</Key>").next().unwrap_or_default();
+        objects.remove(&format!("{}/{key}", request.path.trim_end_matches('/')));
+        told += &format!("<Deleted><Key>{key}</Key></Deleted>");
+    }
+    (200, told + "</DeleteResult>")
 }
 
 fn head(to: &mut impl Write, status: u16, headers: &[(&str, String)]) -> io::Result<()> {

@@ -13,7 +13,7 @@ use crate::request::Request;
 pub enum Fault {
     /// It is answered with a status and nothing else.
     Status(u16),
-    /// The answer ends after a share of its body, in percent.
+    /// The answer ends after a share of its body, in percent; that to a put does not come.
     Cut(u64),
     /// The server is silent for a time, and goes away.
     Silent(Duration),

@@ -1,5 +1,5 @@
 //! A small server of S3 and HTTP on 127.0.0.1, for tests and benches: objects in memory or in a folder, parts of them
-//! (`Range`), versions (`ETag`, `If-Match`), lists (ListObjectsV2, in pages), and faults.
+//! (`Range`), versions (`ETag`, `If-Match`), puts (`If-None-Match: *`), lists (ListObjectsV2, in pages), and faults.
 //!
 //! It does not look at signatures: what they are is the client library's business.
 

@@ -1,12 +1,12 @@
-//! Requests of HTTP/1.1 without bodies.
+//! Requests of HTTP/1.1, whose bodies are short.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// GET or HEAD.
+    /// GET, HEAD, PUT, or POST of names to delete.
     pub method: String,
     /// Decoded path without the first slash.
     pub path: String,
@@ -14,7 +14,12 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// Names in lower case and values of the headers.
     pub headers: Vec<(String, String)>,
+    /// What is put.
+    pub body: Vec<u8>,
 }
+
+/// Most bytes of a body.
+const BODY_BYTES_MAX: u64 = 64 << 20;
 
 impl Request {
     /// The next request of a connection; `None` when it has ended.
@@ -40,7 +45,15 @@ impl Request {
             let Some((name, value)) = line.trim_end().split_once(':') else { break };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        Ok(Some(Request { method, path, query, headers }))
+        let mut request = Request { method, path, query, headers, body: Vec::new() };
+        let bytes = request.header("content-length").and_then(|text| text.parse::<u64>().ok());
+        let bytes = bytes.unwrap_or(0).min(BODY_BYTES_MAX);
+        let mut body = Vec::new();
+        if reader.take(bytes).read_to_end(&mut body)? as u64 != bytes {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        request.body = body;
+        Ok(Some(request))
     }
 
     /// The value of a header.

@@ -13,6 +13,7 @@ mod ahead;
 mod blocks;
 mod fetch;
 mod find;
+mod folder;
 mod object;
 mod place;
 mod runtime;
@@ -20,5 +21,6 @@ mod words;
 
 pub use address::is_address;
 pub use find::{KeepObject, find_objects, find_objects_where};
+pub use folder::ObjectFolder;
 pub use object::{ObjectRef, Objects};
 pub use place::PlaceOptions;

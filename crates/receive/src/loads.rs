@@ -6,7 +6,7 @@ mod in_cluster;
 mod shares;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, atomic::Ordering};
+use std::sync::{Arc, Mutex, Weak, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 use arrow_flight::FlightData;
@@ -93,6 +93,8 @@ pub(crate) struct Inner {
     pub options: ReceiveOptions,
     pub pool: Arc<Pool>,
     active: Mutex<HashMap<LoadId, Arc<Active>>>,
+    /// Loads that clients began, also those that are complete and wait for the map of a cluster.
+    begun: Mutex<HashMap<LoadId, Weak<Active>>>,
     whole: Mutex<HashMap<LoadId, Arc<WholeInputs>>>,
     cpu: CpuGauge,
     expired_at: Mutex<Instant>,
@@ -112,6 +114,7 @@ impl Loads {
             options,
             pool,
             active: Mutex::default(),
+            begun: Mutex::default(),
             whole: Mutex::default(),
             cpu: CpuGauge::default(),
             expired_at: Mutex::new(Instant::now()),
@@ -233,6 +236,9 @@ impl Inner {
             return Err(Error::Unavailable(format!("load {id} is being published")));
         }
         let (attempt, mut welcome) = load.begin_attempt(replies)?;
+        if load.description.comes_once() && self.member().is_some() {
+            lock(&self.begun).insert(id, Arc::downgrade(&load));
+        }
         welcome.began_us = welcome.began_us.filter(|_| asks_when);
         Ok(Begun::Load(load, attempt, Message::new(WELCOME, welcome.encode())))
     }
@@ -412,12 +418,22 @@ impl Inner {
 
     /// The CREATE TABLE of a table, empty if there is none.
     pub fn describe(&self, table: &str) -> Result<String> {
-        if let Some(member) = self.member() {
-            // A table that another node made a moment ago is there.
-            member.read()?;
-        }
-        let snapshot = self.store.snapshot()?;
+        let snapshot = match self.member() {
+            // A table that another node made a moment ago is there, and none that is being made.
+            Some(member) => member.read()?.snapshot,
+            None => self.store.snapshot()?,
+        };
         Ok(snapshot.table(table).map_or(String::new(), |t| create_table_sql(&t.name, &t.schema)))
+    }
+
+    /// Whether the client of a load that comes once is connected.
+    fn has_client(&self, id: LoadId) -> bool {
+        let load = lock(&self.begun).get(&id).and_then(Weak::upgrade);
+        load.is_some_and(|load| load.has_client())
+    }
+
+    fn forget_clients(&self) {
+        lock(&self.begun).retain(|_, load| load.strong_count() > 0);
     }
 
     /// Bytes that a connection of a load may have under way.

@@ -13,15 +13,18 @@
 //! Who looks first does the work, and others wait for it: a version that is read must be whole.
 
 mod held;
+mod moves;
 mod state;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use coload_cluster::{
-    Change, Commit, Map, Maps, Node, NodeId, Prepared, ShardBy, Table, What, hit,
+    Change, Commit, Map, Maps, Node, NodeId, Prepared, SHARDS_DEFAULT, ShardBy, Table, Tried, What,
+    hit,
 };
 use coload_ddl::Schema;
+use coload_load::{Leaves, RemoteOptions};
 use coload_store::{
     LoadId, LoadJournal, OnExisting, OnMissing, ShareOf, SharesAre, Snapshot, SortWith, Store,
     merge_small_within,
@@ -33,8 +36,8 @@ use coload_wire::{LoadDescription, Share, journal_of_share, share_of_leaf};
 use held::HeldVersions;
 use state::State;
 
-/// What drops the journal of a share, whoever works on it.
-type DropShare = Box<dyn Fn(LoadId) -> Result<()> + Send + Sync>;
+/// What drops the journal of a share, whoever works on it, who is told the error.
+type DropShare = Box<dyn Fn(LoadId, &Error) -> Result<()> + Send + Sync>;
 
 /// A node of a cluster. It is shared by all who serve its store.
 pub struct Member {
@@ -45,6 +48,8 @@ pub struct Member {
     /// Held while what the map decided is done.
     state: Mutex<Doing>,
     drop_share: OnceLock<DropShare>,
+    /// How this node calls leaves, and itself.
+    calls: RemoteOptions,
 }
 
 impl std::fmt::Debug for Member {
@@ -66,20 +71,32 @@ struct Doing {
 pub struct At {
     /// The map.
     pub map: Arc<Map>,
-    /// The node's own rows and all tables, as of the map's version.
+    /// The node's own rows and all tables, as of the map's version, without those that are being made.
     pub snapshot: Snapshot,
 }
 
 impl Member {
-    /// Joins the cluster of a place with a store, which others reach at `address`.
+    /// Joins the cluster of a place with a store, which others reach at an address, and this node itself in the same way as it
+    /// calls others.
     ///
     /// # Errors
     /// `Invalid` when the store is in another cluster, or has tables and was in none; `Unavailable` when the place is away.
-    pub fn join(store: Store, maps: Maps, address: &str, sort_with: SortWith) -> Result<Arc<Self>> {
-        let cluster = maps.open_or_create()?.cluster;
-        let state = match store.membership()? {
-            Some(bytes) => State::decode(&bytes)?,
-            None => {
+    pub fn join(
+        store: Store,
+        maps: Maps,
+        (address, calls): (&str, RemoteOptions),
+        sort_with: SortWith,
+    ) -> Result<Arc<Self>> {
+        let map = maps.open_or_create()?;
+        let cluster = map.cluster;
+        let known = store.membership()?.map(|bytes| State::decode(&bytes)).transpose()?;
+        let is_removed = |state: &State| state.cluster == cluster && map.node(state.node).is_none();
+        if let Some(removed) = known.as_ref().filter(|state| is_removed(state)) {
+            moves::drop_all(&store, removed)?;
+        }
+        let state = match known {
+            Some(state) if !is_removed(&state) => state,
+            _ => {
                 if let Some(table) = store.snapshot()?.tables().first() {
                     return Err(Error::Invalid(format!(
                         "{} has tables already (such as {}), and a node of a cluster begins with an empty store (load what it has into \
@@ -112,9 +129,56 @@ impl Member {
             }
             Ok(Change::Changed(()))
         })?;
+        // Whoever made them here has gone, and whoever moved shards.
+        maps.drop_unmade(|table| table.making == Some(id))?;
+        let moves = |table: &Table| table.moving.as_ref().filter(|m| m.node == id).map(|m| m.load);
+        for load in maps.current()?.tables.iter().filter_map(moves) {
+            maps.abort(load, None)?;
+        }
         let state = Mutex::new(Doing { state, held: HeldVersions::default(), last: None });
-        let member = Member { store, maps, id, sort_with, state, drop_share: OnceLock::new() };
-        Ok(Arc::new(member))
+        let drop_share = OnceLock::new();
+        Ok(Arc::new(Member { store, maps, id, sort_with, state, drop_share, calls }))
+    }
+
+    /// The leaves of a table, for who loads into it through this node.
+    ///
+    /// # Errors
+    /// `Invalid` when there is none of the name; `Unavailable` when the place is away.
+    pub fn leaves_of(&self, table: &str) -> Result<Leaves> {
+        let map = self.look()?.map;
+        let Some(id) = map.table(table).map(|table| table.id) else {
+            return Err(Error::Invalid(format!("table {table} does not exist in the cluster")));
+        };
+        Ok(self.leaves_at(&map, id))
+    }
+
+    /// The leaves of a table of this id, at a version of the map.
+    pub fn leaves_at(&self, map: &Arc<Map>, table: u64) -> Leaves {
+        Leaves { map: Arc::clone(map), table, node: self.calls.clone(), id: None }
+    }
+
+    /// The leaves of a table that is new, and is there when rows are committed into it; [`Self::drop_unmade`] when they are not.
+    ///
+    /// # Errors
+    /// `Invalid` when there is one of its name; `Unavailable` when the place is away.
+    pub fn make_table(&self, name: &str, schema: &Schema, shard_by: &ShardBy) -> Result<Leaves> {
+        let (_, id) = self.maps.change(|map| {
+            let id = map.add_table(name, schema.clone(), shard_by.clone(), SHARDS_DEFAULT)?;
+            if let Some(table) = map.tables.last_mut() {
+                table.making = Some(self.id);
+            }
+            Ok(Change::Changed(id))
+        })?;
+        Ok(self.leaves_at(&self.look()?.map, id))
+    }
+
+    /// Drops a table that was to be made with rows, if these were not committed.
+    ///
+    /// # Errors
+    /// `Unavailable` when the place is away; it is dropped when this node starts then.
+    pub fn drop_unmade(&self, table: u64) -> Result<()> {
+        self.maps.drop_unmade(|of| of.id == table)?;
+        self.look().map(|_| ())
     }
 
     /// Has the journals of loads that are given up dropped by who may work on them.
@@ -181,6 +245,12 @@ impl Member {
             // Merges made newer versions of the store, with the same rows.
             let snapshot = self.store.snapshot()?;
             doing.held.hold(map.version, snapshot.clone(), &doing.state.tables);
+            let is_making = |name: &str| {
+                map.tables
+                    .iter()
+                    .any(|t| t.making.is_some() && coload_types::same_name(&t.name, name))
+            };
+            let snapshot = snapshot.without(is_making);
             let at = At { map, snapshot };
             doing.last = Some(at.clone());
             return Ok(at);
@@ -202,28 +272,46 @@ impl Member {
                 map.horizon
             )));
         }
+        if map.node(self.id).is_none() {
+            return Err(Error::Refused(format!(
+                "this node was removed from the cluster of {} (when it starts again, it joins anew)",
+                self.maps.place().shown()
+            )));
+        }
         self.make_tables(&mut doing.state, map)?;
-        let mut merged = Vec::new();
+        // Rows go by where shards are now: if the table has moved more than once, versions between are not what they were.
         let applied = doing.state.applied;
+        let is_skipping = map.events.iter().filter(|event| event.version > applied).any(|event| {
+            let What::Moved { table, .. } = event.what else { return false };
+            map.table_of(table).is_some_and(|table| table.since > event.version)
+        });
+        let mut merged = Vec::new();
         for event in map.events.iter().filter(|event| event.version > applied) {
             match event.what {
                 What::Loaded { load, table } => {
-                    let of = map.tables.iter().find(|of| of.id == table);
+                    let of = map.table_of(table);
                     if let Some((of, share)) = of.and_then(|of| Some((of, self.share(of, load)?))) {
                         self.publish(of, share)?;
                         merged.push(of.name.clone());
                     }
                     self.maps.forget_prepared(load, self.id)?;
                 }
+                What::Moved { load, table } => self.end_move(map, load, table)?,
                 What::Aborted { load } => {
-                    self.drop_shares(|share| share.of.load == load)?;
+                    let given_up = Error::Refused(format!("load {load} was aborted"));
+                    self.drop_shares(|share| share.of.load == load, &given_up)?;
                     // Also one whose journal went before a crash: it must not count when the load is tried again.
                     self.maps.forget_prepared(load, self.id)?;
                 }
             }
             doing.state.applied = event.version;
             self.store.put_membership(doing.state.encode())?;
-            doing.held.hold(event.version, self.store.snapshot()?, &doing.state.tables);
+            if !is_skipping {
+                doing.held.hold(event.version, self.store.snapshot()?, &doing.state.tables);
+            }
+        }
+        if is_skipping {
+            doing.held.forget();
         }
         if doing.state.applied < map.version {
             doing.state.applied = map.version;
@@ -249,7 +337,8 @@ impl Member {
             .filter(|id| map.tables.iter().all(|t| t.id != *id))
             .collect();
         for id in gone {
-            self.drop_shares(|share| share.plan.cluster_table() == Some(id))?;
+            let dropped = Error::Refused("the table was dropped".into());
+            self.drop_shares(|share| share.plan.cluster_table() == Some(id), &dropped)?;
             if let Some(name) = state.tables.get(&id) {
                 self.store.drop_table(name, OnMissing::Ignore)?;
             }
@@ -290,13 +379,13 @@ impl Member {
     }
 
     /// Drops the journals of shares that nobody may commit any more.
-    fn drop_shares(&self, is_gone: impl Fn(&Share) -> bool) -> Result<()> {
+    fn drop_shares(&self, is_gone: impl Fn(&Share) -> bool, why: &Error) -> Result<()> {
         for entry in self.store.list_journals()? {
             let Ok(description) = LoadDescription::decode(&entry.description) else { continue };
             let share = description.share.filter(|share| share.plan.cluster_table().is_some());
             let Some(share) = share.filter(|share| is_gone(share)) else { continue };
             let dropped = match self.drop_share.get() {
-                Some(drop_share) => drop_share(entry.id),
+                Some(drop_share) => drop_share(entry.id, why),
                 None => match self.store.open_journal(entry.id) {
                     Ok(journal) => journal.map_or(Ok(()), LoadJournal::remove),
                     Err(error) => Err(error),
@@ -330,7 +419,7 @@ impl Member {
                     .into(),
             ));
         };
-        let table = map.tables.iter().find(|table| table.id == id);
+        let table = map.table_of(id);
         let Some(table) =
             table.filter(|table| coload_types::same_name(&table.name, &description.table))
         else {
@@ -339,14 +428,34 @@ impl Member {
                 description.table
             )));
         };
-        if self.share(table, share.of.load) != Some(share.of) {
+        // Rows of a move come before the shards are here.
+        let (table, place) = match &table.moving {
+            None => (table.clone(), self.share(table, share.of.load)),
+            Some(moving) if moving.load == share.of.load => {
+                let receiving = table.receiving().unwrap_or_else(|| table.clone());
+                (table.moved(), self.share(&receiving, share.of.load))
+            }
+            Some(_) => {
+                return Err(Error::Unavailable(format!(
+                    "shards of table {} are on their way to other leaves, and loads into it wait",
+                    table.name
+                )));
+            }
+        };
+        if share.plan.routed_since() != table.since {
+            return Err(Error::Unavailable(format!(
+                "shards of table {} are on other leaves than the client knew",
+                table.name
+            )));
+        }
+        if place != Some(share.of) {
             return Err(Error::Refused(format!(
                 "share {} of load {} is not that of this leaf",
                 share.shown(),
                 share.of.load
             )));
         }
-        Ok(table.clone())
+        Ok(table)
     }
 
     /// Says that this node's share of a load is complete, and stays until the map decides.
@@ -368,19 +477,19 @@ impl Member {
     ///
     /// # Errors
     /// As [`Maps::commit`].
-    pub(crate) fn commit(&self, load: LoadId, table: u64) -> Result<Commit> {
+    pub fn commit(&self, load: LoadId, table: u64, tried: Tried) -> Result<Commit> {
         hit("cluster::commit::before");
-        let commit = self.maps.commit(load, table)?;
+        let commit = self.maps.commit(load, table, tried)?;
         hit("cluster::commit::after");
         Ok(commit)
     }
 
-    /// Gives a load up.
+    /// Gives up a load into a table.
     ///
     /// # Errors
     /// As [`Maps::abort`].
-    pub(crate) fn abort(&self, load: LoadId) -> Result<()> {
-        self.maps.abort(load)?;
+    pub fn abort(&self, load: LoadId, table: Option<u64>) -> Result<()> {
+        self.maps.abort(load, table)?;
         self.look().map(|_| ())
     }
 

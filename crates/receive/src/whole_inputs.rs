@@ -23,7 +23,7 @@ use std::sync::{
 
 use coload_input::Inputs;
 use coload_link::{Message, Replies};
-use coload_load::{FileCounts, Hooks, LoadReport, LoadRequest, OpenStream, Resources};
+use coload_load::{Destination, FileCounts, Hooks, LoadReport, LoadRequest, OpenStream, Resources};
 use coload_store::{LoadId, LoadJournal, OnConflict, Store};
 use coload_threads::{Thread, lock, peak_memory_bytes, process_cpu_ns, spawn};
 use coload_types::bytes::{ByteReader, put_varint};
@@ -183,11 +183,19 @@ impl WholeInputs {
             confirm: Some(Arc::new(move || arrived.confirm())),
             cancel: Arc::clone(&self.cancel),
         };
-        let (store, whole) = (store.clone(), Arc::clone(self));
+        let into: Box<dyn Destination + Send> = match &options.cluster {
+            None => Box::new(store.clone()),
+            Some(member) => {
+                let mut leaves = member.leaves_of(&request.table)?;
+                leaves.node.again = self.description.again;
+                Box::new(leaves)
+            }
+        };
+        let whole = Arc::clone(self);
         let work = move || {
             // The pipeline's threads inherit it.
             duty.begin();
-            let loaded = coload_load::load(&request, &resources, &hooks, &store);
+            let loaded = coload_load::load(&request, &resources, &hooks, &*into);
             if let Err(error) = &loaded {
                 whole.forget_if_final(error);
             }
@@ -350,7 +358,10 @@ impl WholeInputs {
             self.arrived.set_finished(false);
         }
         let report = report?;
-        let rejects_bytes = self.rejects_bytes()?;
+        let rejects_bytes = match &report.earlier {
+            None => self.rejects_bytes()?,
+            Some(_) => 0,
+        };
         if let Some(journal) = lock(&self.journal).take() {
             // Published, whatever becomes of the rest.
             let _ = journal.remove();
@@ -392,6 +403,16 @@ impl WholeInputs {
     }
 
     fn done(&self, report: &LoadReport, rejects_bytes: u64) -> Result<Done> {
+        if let (Some(id), Some(earlier)) = (report.id, &report.earlier) {
+            return Ok(Done {
+                id: id.as_u128(),
+                already: true,
+                rows: earlier.rows,
+                rejects: earlier.rejects,
+                note: earlier.held.clone(),
+                ..Done::default()
+            });
+        }
         // Who is told of fewer inputs knows that nothing was mended in the others, which are mostly all.
         let mended = report.files.mended_in_order();
         let part = |(number, file): (usize, &FileCounts)| InputShare {

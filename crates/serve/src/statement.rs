@@ -57,7 +57,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::catalog::ExtraTable;
-use crate::cluster::Reading;
+use crate::cluster::{Reading, Step};
 use crate::database::Database;
 use crate::error::from_datafusion;
 use crate::external::Externals;
@@ -122,6 +122,9 @@ async fn plan_here(
         return planned(Work::Copy(Box::new(copy)), count_schema(), ArrowSchema::empty());
     }
     let none = || Arc::new(ArrowSchema::empty());
+    if let Some(step) = Step::parse(text)? {
+        return planned(Work::Move(step), Step::schema(), ArrowSchema::empty());
+    }
     if let Some(table) = shard::parse_sharded(text, &planning.limits())? {
         let work = Work::Shard(Box::new(table));
         return planned(work, Arc::new(ArrowSchema::empty()), ArrowSchema::empty());
@@ -200,9 +203,7 @@ async fn plan_here(
 /// What a statement does, if that is for one store only.
 fn one_store_only(sql: &SqlStatement, planning: &Planning) -> Option<&'static str> {
     match sql {
-        SqlStatement::CreateTable(table) => table.query.is_some().then_some("CREATE TABLE .. AS"),
         SqlStatement::CreateView(_) => Some("CREATE VIEW"),
-        SqlStatement::Insert(_) => Some("INSERT"),
         other if change::is_change(other, &planning.snapshot, &planning.rights) => {
             Some("a change of rows")
         }

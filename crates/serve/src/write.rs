@@ -77,7 +77,7 @@ impl RowTarget {
 }
 
 /// Writes a stream of rows whose columns are the target's, publishes them, and merges small segments. Says how many rows are in
-/// the table.
+/// the table; of a table of a cluster, how many went to its leaves.
 ///
 /// # Errors
 /// `Invalid` when a value does not fit its column or the table changed meanwhile.
@@ -87,6 +87,9 @@ pub(crate) async fn write_rows(
     kind: LoadKind,
     mut rows: impl Stream<Item = std::result::Result<RecordBatch, DataFusionError>> + Unpin,
 ) -> Result<u64> {
+    if database.options().cluster.is_some() {
+        return crate::cluster::add_rows(database, target, rows).await;
+    }
     let mut writer = RowWriter::begin(database, target)?;
     while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
         writer.append(batch).await?;

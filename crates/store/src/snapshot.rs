@@ -40,7 +40,10 @@ const ATTEMPTS_BUSY: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     store: Store,
-    pinned: Arc<Pinned>,
+    /// Kept so that nothing of the version is removed.
+    _pinned: Arc<Pinned>,
+    /// What of the version is seen.
+    manifest: Arc<Manifest>,
 }
 
 /// A version whose manifest cannot be removed while this lives.
@@ -83,38 +86,47 @@ impl ManifestKey {
 impl Snapshot {
     /// The newest version of `store`.
     pub(crate) fn newest(store: &Store) -> Result<Self> {
-        let pinned = Arc::new(pin_newest(store)?);
-        Ok(Snapshot { store: store.clone(), pinned })
+        let pinned = pin_newest(store)?;
+        let manifest = Arc::clone(&pinned.manifest);
+        Ok(Snapshot { store: store.clone(), _pinned: Arc::new(pinned), manifest })
+    }
+
+    /// The same version without the tables of these names, as they are written there.
+    pub fn without(mut self, is_hidden: impl Fn(&str) -> bool) -> Self {
+        if self.tables().iter().any(|table| is_hidden(&table.name)) {
+            Arc::make_mut(&mut self.manifest).tables.retain(|table| !is_hidden(&table.name));
+        }
+        self
     }
 
     /// Number of the version.
     pub fn version(&self) -> u64 {
-        self.pinned.manifest.version
+        self.manifest.version
     }
 
     /// All tables, in the order of their creation.
     pub fn tables(&self) -> &[TableEntry] {
-        &self.pinned.manifest.tables
+        &self.manifest.tables
     }
 
     /// The place among [`Self::tables`] of the one of this name, without regard to case.
     pub fn position(&self, name: &str) -> Option<usize> {
-        self.pinned.manifest.position(name)
+        self.manifest.position(name)
     }
 
     /// The table of this name, without regard to case.
     pub fn table(&self, name: &str) -> Option<&TableEntry> {
-        self.pinned.manifest.table(name)
+        self.manifest.table(name)
     }
 
     /// All views, in the order of their creation.
     pub fn views(&self) -> &[ViewEntry] {
-        &self.pinned.manifest.views
+        &self.manifest.views
     }
 
     /// The view of this name, without regard to case.
     pub fn view(&self, name: &str) -> Option<&ViewEntry> {
-        self.pinned.manifest.view(name)
+        self.manifest.view(name)
     }
 
     /// The table of this name, which must exist.
@@ -122,7 +134,7 @@ impl Snapshot {
     /// # Errors
     /// `Invalid` with the names of the tables that do.
     pub fn require_table(&self, name: &str) -> Result<&TableEntry> {
-        self.table(name).ok_or_else(|| missing_table(&self.pinned.manifest, name))
+        self.table(name).ok_or_else(|| missing_table(&self.manifest, name))
     }
 
     /// The load of this key whose rows the table holds, if it is not older than the store remembers.
@@ -130,7 +142,7 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` when a file of loads is gone or damaged.
     pub fn published(&self, table: &str, key: LoadId) -> Result<Option<RememberedLoad>> {
-        let manifest = &self.pinned.manifest;
+        let manifest = &self.manifest;
         match manifest.table(table) {
             Some(table) => find(self.store.layout(), manifest, table, key),
             None => Ok(None),
@@ -139,12 +151,12 @@ impl Snapshot {
 
     /// The format that its manifest is written in.
     pub fn format(&self) -> u16 {
-        self.pinned.manifest.format()
+        self.manifest.format()
     }
 
     /// Days after which a load is forgotten that its table still holds.
     pub fn remember_days(&self) -> u32 {
-        self.pinned.manifest.remember_days
+        self.manifest.remember_days
     }
 
     /// Where a segment of this version lies.

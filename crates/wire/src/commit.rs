@@ -11,13 +11,16 @@ pub struct Commit {
     pub load: LoadId,
     /// Id of its table in the map.
     pub table: u64,
+    /// Whether its inputs come once, so that nobody tries it again.
+    pub comes_once: bool,
 }
 
 impl Commit {
-    /// The message as bytes: 16 of the load, and the table.
+    /// The message as bytes: 16 of the load, the table, and whether it comes once.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = self.load.as_u128().to_le_bytes().to_vec();
         put_varint(&mut out, self.table);
+        out.push(u8::from(self.comes_once));
         out
     }
 
@@ -28,7 +31,7 @@ impl Commit {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new(bytes);
         let load = LoadId::from_u128(reader.i128()? as u128);
-        let commit = Commit { load, table: reader.varint()? };
+        let commit = Commit { load, table: reader.varint()?, comes_once: reader.u8()? != 0 };
         reader.finish()?;
         Ok(commit)
     }
@@ -75,7 +78,7 @@ mod tests {
 
     #[test]
     fn messages_come_back_and_cut_ones_are_refused() {
-        let commit = Commit { load: LoadId::from_u128(7), table: 300 };
+        let commit = Commit { load: LoadId::from_u128(7), table: 300, comes_once: true };
         let committed = Committed { version: 900, rows: 70_000, already: true };
         let (a, b) = (commit.encode(), committed.encode());
         assert_eq!(Commit::decode(&a).unwrap(), commit);

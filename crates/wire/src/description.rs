@@ -91,7 +91,7 @@ pub struct LoadDescription {
     pub max_rejects: RejectLimit,
     /// What the client does.
     pub work: Work,
-    /// 0 for files; random for streams, which are never the same again.
+    /// 0 for files; odd and random for streams, which are never the same again; even where somebody knows the load by a key.
     pub salt: u128,
     /// Which of several wanted loads of the same it is: 0 but for `--again`.
     pub again: Again,
@@ -186,6 +186,11 @@ impl LoadDescription {
         if let Some(delete_where) = &self.delete_where {
             put_delete_text(out, delete_where);
         }
+    }
+
+    /// Whether its inputs are streams that nobody can read again.
+    pub fn comes_once(&self) -> bool {
+        self.salt & 1 == 1
     }
 
     /// The id of this load, the `nth` of its kind; of a share that of its journal, whatever it reads.

@@ -171,13 +171,26 @@ pub fn journal_of_share(of: ShareOf) -> LoadId {
 
 impl PlanPrint {
     /// That of a load into the table of a cluster with this id.
-    pub fn of_cluster(table: u64) -> Self {
-        PlanPrint { versions: table, splits: SPLITS_OF_CLUSTER, ..PlanPrint::default() }
+    ///
+    /// `since` is the version of the map in which shards of the table moved last: rows that are routed by another one belong
+    /// elsewhere.
+    pub fn of_cluster(table: u64, since: u64) -> Self {
+        PlanPrint {
+            versions: table,
+            names: since,
+            splits: SPLITS_OF_CLUSTER,
+            ..PlanPrint::default()
+        }
     }
 
     /// The id of the table of a cluster that the load goes into, if it goes into one.
     pub fn cluster_table(&self) -> Option<u64> {
         (self.splits == SPLITS_OF_CLUSTER).then_some(self.versions)
+    }
+
+    /// The version of the map by which rows of a load into a cluster are routed.
+    pub fn routed_since(&self) -> u64 {
+        self.names
     }
 
     /// In what this plan differs from that of another share, `theirs`.

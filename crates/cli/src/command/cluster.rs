@@ -8,12 +8,27 @@ use crate::output::{Done, Failure, print};
 use crate::remote_args::{Identity, remote_options};
 use crate::report::{Side, align};
 
-/// Shows a cluster.
+#[cfg(feature = "sql")]
+mod moves;
+
+/// Shows a cluster, or moves its shards.
 ///
 /// # Errors
-/// `Usage` when the node's name is wrong, `Failed` when the place or the node cannot be read.
+/// `Usage` when a node's name is wrong, `Failed` when the place or the node cannot be read, or shards not be moved.
 pub fn run(command: &ClusterCommand) -> Done {
-    let ClusterCommand::Status(ClusterStatusArgs { place }) = command;
+    match command {
+        ClusterCommand::Status(args) => show(args),
+        #[cfg(feature = "sql")]
+        ClusterCommand::Rebalance(args) => moves::rebalance(args),
+        #[cfg(feature = "sql")]
+        ClusterCommand::Add(args) => moves::add(args),
+        #[cfg(feature = "sql")]
+        ClusterCommand::Remove(args) => moves::remove(args),
+    }
+}
+
+fn show(args: &ClusterStatusArgs) -> Done {
+    let ClusterStatusArgs { place } = args;
     if Address::is_meant(place) {
         let node: Address = place.parse().map_err(Failure::Usage)?;
         let map = cluster_map(&remote_options(&node, &Identity::of_environment())?)?;
@@ -44,9 +59,10 @@ fn status(map: &Map, applied: &[Option<u64>]) -> String {
     let (left, right) = (Side::Left, Side::Right);
     let nodes = align(&lines, &[left, left, right, left]);
     let mut lines = vec![["table", "shard by", "shards", "on leaves"].map(str::to_owned).to_vec()];
-    for table in &map.tables {
+    for table in map.tables.iter().filter(|table| table.making.is_none()) {
         let by = match &table.shard_by {
             ShardBy::InTurn => "in turn".to_owned(),
+            ShardBy::Everywhere => "everywhere".to_owned(),
             ShardBy::Columns(columns) => {
                 let names = columns.iter().map(|column| &*table.schema.columns()[*column].name);
                 names.collect::<Vec<_>>().join(", ")

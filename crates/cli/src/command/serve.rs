@@ -19,7 +19,7 @@ use crate::args::{HashPasswordArgs, LimitArgs, LogForm, LogLevel, PriorityName, 
 use crate::in_place::InPlace;
 use crate::interrupt::on_signals;
 use crate::output::{Done, Failure, print, say};
-use crate::remote_args::Identity;
+use crate::remote_args::{Identity, remote_options};
 
 /// Environment variable with the lines of a file of users.
 const USERS_VARIABLE: &str = "COLOAD_USERS";
@@ -125,9 +125,12 @@ fn join(
     if parsed.user.is_some() || parsed.table.is_some() {
         return Err(wrong(format!("--advertise {address}: a host and a port")));
     }
-    let Identity { password, token, ca, certificate } = Identity::of_environment();
+    let identity = Identity::of_environment();
+    let calls = remote_options(&parsed, &identity)?;
+    let Identity { password, token, ca, certificate } = identity;
     let maps = Maps::new(open_place(place).map_err(Failure::Usage)?);
-    let member = Member::join(store.clone(), maps, &parsed.to_string(), loads.sort_with())?;
+    let address = parsed.to_string();
+    let member = Member::join(store.clone(), maps, (&address, calls), loads.sort_with())?;
     Ok(Cluster::new(member, Credentials { password, token, ca, certificate }))
 }
 

@@ -166,6 +166,49 @@ fn while_the_place_is_away_loads_wait_and_statements_go_on() {
     assert_eq!(seen(&nodes, "back"), [0, 1]);
 }
 
+#[test]
+fn a_map_in_an_object_store_commits_once_whoever_ends_and_whatever_is_lost() {
+    let server = coload_object_server::ObjectServer::start().unwrap();
+    let variables = vec![
+        ("AWS_ENDPOINT_URL", server.url()),
+        ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+    ];
+    let place = "s3://bucket/some/cluster";
+    let mut nodes = Nodes::start_in(3, place, variables);
+    nodes.sql(0, "CREATE TABLE t (load BIGINT, k BIGINT, v VARCHAR) SHARD BY (k) SHARDS 16").done();
+    // Each third answer to a put is lost, and each fifth request refused for the moment.
+    let count = std::sync::atomic::AtomicU64::new(0);
+    server.faults().set(move |request| {
+        let count = count.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+        match request.method.as_str() {
+            "PUT" if count % 3 == 0 => Some(coload_object_server::Fault::Cut(0)),
+            _ if count % 5 == 0 => Some(coload_object_server::Fault::Status(503)),
+            _ => None,
+        }
+    });
+    for load_number in 0..3 {
+        let file = write(&nodes, load_number);
+        load(&nodes, load_number as usize, &file);
+    }
+    assert_eq!(seen(&nodes, "lost answers"), [0, 1, 2]);
+    for (number, point) in (3..).zip(["commit::before", "commit::after", "leaf::prepared"]) {
+        let file = write(&nodes, number);
+        nodes.kill(1);
+        nodes.serve(1, Some(&format!("cluster::{point}")));
+        let mut client = spawn(&nodes, 1, &file, None, "60");
+        assert!(nodes.has_ended(1, Duration::from_secs(60)), "{point} was not passed");
+        nodes.serve(1, None);
+        assert!(client.wait().unwrap().success(), "{point}");
+        assert_eq!(seen(&nodes, point), (0..=number).collect::<Vec<_>>());
+    }
+    let status = nodes.run(&["cluster", "status", place]).done().out;
+    assert_eq!(status.matches("coload://").count(), 6, "{status}");
+    // While it is away, statements read what their nodes know.
+    server.faults().set(|_| Some(coload_object_server::Fault::Status(503)));
+    assert_eq!(nodes.query(0, "SELECT count(*) FROM t"), [(6 * ROWS).to_string()]);
+}
+
 /// Kills in one run of the test; more with `COLOAD_KILLS`.
 const KILLS: u64 = 25;
 

@@ -32,10 +32,13 @@ impl Run {
 pub struct Nodes {
     folder: TempDir,
     ports: Vec<u16>,
+    /// Ports of PostgreSQL's protocol, if nodes have it.
+    postgres: Vec<u16>,
     /// More flags of each node, and variables of all processes.
     flags: Vec<String>,
     variables: Vec<(&'static str, String)>,
     scheme: &'static str,
+    place: String,
     running: Vec<Option<Child>>,
 }
 
@@ -44,6 +47,13 @@ impl Nodes {
     pub fn start(count: usize) -> Self {
         let mut nodes = Self::new(count);
         (0..count).for_each(|node| nodes.serve(node, None));
+        nodes
+    }
+
+    /// A cluster of so many nodes, of which the first ones serve; others come later.
+    pub fn start_some(count: usize, serving: usize) -> Self {
+        let mut nodes = Self::new(count);
+        (0..serving).for_each(|node| nodes.serve(node, None));
         nodes
     }
 
@@ -60,15 +70,37 @@ impl Nodes {
         nodes
     }
 
+    /// A cluster of so many nodes whose map lies in this place, with variables of all processes.
+    pub fn start_in(count: usize, place: &str, variables: Vec<(&'static str, String)>) -> Self {
+        let mut nodes = Self::new(count);
+        (nodes.place, nodes.variables) = (place.to_owned(), variables);
+        (0..count).for_each(|node| nodes.serve(node, None));
+        nodes
+    }
+
+    /// A cluster of so many nodes that speak PostgreSQL's protocol as well.
+    pub fn start_with_postgres(count: usize) -> Self {
+        let mut nodes = Self::new(count);
+        nodes.postgres = ports(count);
+        (0..count).for_each(|node| nodes.serve(node, None));
+        nodes
+    }
+
     fn new(count: usize) -> Self {
-        let listeners: Vec<TcpListener> =
-            (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports = listeners.iter().map(|l| l.local_addr().unwrap().port()).collect();
-        drop(listeners);
+        let ports = ports(count);
         let folder = tempfile::tempdir().unwrap();
         let running = (0..count).map(|_| None).collect();
-        let (flags, variables) = (Vec::new(), Vec::new());
-        Nodes { folder, ports, flags, variables, scheme: "coload", running }
+        let (flags, variables, postgres) = (Vec::new(), Vec::new(), Vec::new());
+        Nodes {
+            folder,
+            ports,
+            postgres,
+            flags,
+            variables,
+            scheme: "coload",
+            place: "place".to_owned(),
+            running,
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -100,8 +132,11 @@ impl Nodes {
         let log =
             fs::File::options().create(true).append(true).open(self.path(&format!("log{node}")));
         let mut command = self.command(&["serve", "--store", &store, "--listen", &address]);
-        command.args(["--cluster", "place", "--grace", "1", "--threads", "1"]);
+        command.args(["--cluster", &self.place, "--grace", "1", "--threads", "1"]);
         command.args(&self.flags);
+        if let Some(port) = self.postgres.get(node) {
+            command.args(["--postgres", &format!("127.0.0.1:{port}")]);
+        }
         command.stdout(Stdio::null()).stderr(log.unwrap());
         if let Some(point) = failpoint {
             command.env("FAILPOINTS", format!("{point}=return(abort)"));
@@ -144,6 +179,14 @@ impl Nodes {
         false
     }
 
+    pub fn port(&self, node: usize) -> u16 {
+        self.ports[node]
+    }
+
+    pub fn postgres(&self, node: usize) -> u16 {
+        self.postgres[node]
+    }
+
     pub fn address(&self, node: usize) -> String {
         format!("{}://127.0.0.1:{}", self.scheme, self.ports[node])
     }
@@ -179,6 +222,13 @@ impl Nodes {
     pub fn count(&self) -> usize {
         self.ports.len()
     }
+}
+
+/// Ports that nobody has at the moment.
+fn ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|l| l.local_addr().unwrap().port()).collect()
 }
 
 impl Drop for Nodes {

@@ -11,7 +11,7 @@ fn what_a_cluster_cannot_do_is_said() {
     for (more, said) in [
         (&["--replace"][..], "--replace and --create are not for a cluster"),
         (&["--create"], "--replace and --create are not for a cluster"),
-        (&["--placement", "pipe"], "--placement pipe and seq are not for a cluster"),
+        (&["--placement", "pipe", "--create"], "--replace and --create are not for a cluster"),
         (
             &["--worker", "1/2", "--load-id", "000000000000000000000000000000aa"],
             "takes no shares of a load",
@@ -31,14 +31,13 @@ fn what_a_cluster_cannot_do_is_said() {
         "{run:?}"
     );
     for (text, said) in [
-        ("INSERT INTO t VALUES (1, 'a')", "INSERT is not for a cluster"),
         ("DELETE FROM t", "is not for a cluster"),
         ("UPDATE t SET v = 'x'", "is not for a cluster"),
         ("TRUNCATE TABLE t", "TRUNCATE is not for a cluster"),
         ("ALTER TABLE t ADD COLUMN w INTEGER", "ALTER TABLE is not for a cluster"),
         ("CREATE INDEX i ON t (v)", "CREATE INDEX is not for a cluster"),
         ("CREATE VIEW w AS SELECT k FROM t", "CREATE VIEW is not for a cluster"),
-        ("CREATE TABLE u AS SELECT k FROM t", "CREATE TABLE .. AS is not for a cluster"),
+        ("CREATE OR REPLACE TABLE t AS SELECT 1 AS k", "is not for a cluster"),
         ("CREATE OR REPLACE TABLE t (k BIGINT)", "is not for a cluster"),
         ("CREATE TABLE T (k BIGINT)", "exists already"),
         ("CREATE TABLE u (k BIGINT) SHARD BY (l)", "no such column"),

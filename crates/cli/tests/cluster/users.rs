@@ -33,7 +33,8 @@ fn certificates(nodes: &Nodes) {
 fn start(token: &str) -> Nodes {
     Nodes::start_with(3, |nodes| {
         certificates(nodes);
-        let users = [("ada", "admin:*"), ("nodes", "read:*"), ("eve", "read:other load:other")];
+        let users =
+            [("ada", "admin:*"), ("nodes", "read:* load:*"), ("eve", "read:other load:other")];
         let lines = users.map(|(user, rights)| line(nodes, user, rights)).concat();
         nodes.write("users.txt", lines);
         let flags =
@@ -71,6 +72,15 @@ fn nodes_log_in_at_each_other_and_rights_are_those_of_who_asks() {
         let answer = sql(&nodes, user, 2, "SELECT count(*), sum(k) FROM t").done();
         assert!(answer.out.contains("500,124750"), "{answer:?}");
     }
+    // Who may add rows does so at any node, which calls the leaves as the user of nodes; others do not.
+    sql(&nodes, "ada", 2, "INSERT INTO t VALUES (1000), (2000)").done();
+    let refused = sql(&nodes, "eve", 2, "INSERT INTO t VALUES (1000)");
+    assert!(refused.status != Some(0), "{refused:?}");
+    let answer = sql(&nodes, "ada", 1, "SELECT count(*), sum(k) FROM t").done();
+    assert!(answer.out.contains("502,127750"), "{answer:?}");
+    let refused = sql(&nodes, "eve", 0, "ALTER CLUSTER REBALANCE");
+    assert!(refused.status != Some(0), "{refused:?}");
+    sql(&nodes, "ada", 0, "ALTER CLUSTER REBALANCE").done();
     // Who may not see it does not: no rows, no name in the map, and no load.
     assert!(sql(&nodes, "eve", 0, "SELECT count(*) FROM t").status != Some(0));
     assert!(load(&nodes, "eve", 0, "t").status != Some(0));
@@ -80,7 +90,7 @@ fn nodes_log_in_at_each_other_and_rights_are_those_of_who_asks() {
     let status = Run::of(status.output().unwrap()).done().out;
     assert!(!status.contains(" t ") && !status.contains("\nt "), "{status}");
     let answer = sql(&nodes, "ada", 0, "SELECT count(*) FROM t").done();
-    assert!(answer.out.contains("500"), "{answer:?}");
+    assert!(answer.out.contains("502"), "{answer:?}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! A map as bytes, and back.
 //!
 //! ```text
-//!   "coload map 1\n"  version  cluster 16  horizon  next table
+//!   "coload map 2\n"  version  cluster 16  horizon  next table
 //!   nodes: id 16, address, joined
-//!   tables: id, CREATE TABLE, 0 or columns + 1 and their numbers, leaves: id 16, shards: leaf
-//!   events: version, 0 load 16 table | 1 load 16
+//!   tables: id, CREATE TABLE, 0 in turn | 1 columns: count, numbers | 2 everywhere, leaves: id 16, shards: leaf,
+//!           0 or 1 and the node that makes it 16,
+//!           0 or 1 and the move: load 16, node 16, leaves, shards,  version since which shards are where they are
+//!   events: version, 0 load 16 table | 1 load 16 | 2 load 16 table
 //!   checksum 8
 //! ```
 //!
@@ -16,9 +18,10 @@ use coload_types::bytes::{ByteReader, checksum, put_bytes, put_varint};
 use coload_types::{Error, Result};
 
 use super::{Event, Map, NODES_MAX, Node, NodeId, SHARDS_MAX, ShardBy, Table, What};
+use crate::moves::Moving;
 
 /// What a map begins with; another number is another form.
-const MAGIC: &[u8] = b"coload map 1\n";
+const MAGIC: &[u8] = b"coload map 2\n";
 const SUM_BYTES: usize = 8;
 const ID_BYTES: usize = 16;
 
@@ -44,10 +47,11 @@ impl Map {
             let (kind, load) = match what {
                 What::Loaded { load, .. } => (0, load),
                 What::Aborted { load } => (1, load),
+                What::Moved { load, .. } => (2, load),
             };
             out.push(kind);
             out.extend(load.as_u128().to_le_bytes());
-            if let What::Loaded { table, .. } = what {
+            if let What::Loaded { table, .. } | What::Moved { table, .. } = what {
                 put_varint(&mut out, *table);
             }
         }
@@ -103,33 +107,34 @@ fn put_table(out: &mut Vec<u8>, table: &Table) {
     put_varint(out, table.id);
     put_bytes(out, create_table_sql(&table.name, &table.schema).as_bytes());
     match &table.shard_by {
-        ShardBy::InTurn => put_varint(out, 0),
+        ShardBy::InTurn => out.push(0),
+        ShardBy::Everywhere => out.push(2),
         ShardBy::Columns(columns) => {
-            put_varint(out, columns.len() as u64 + 1);
+            out.push(1);
+            put_varint(out, columns.len() as u64);
             columns.iter().for_each(|column| put_varint(out, *column as u64));
         }
     }
-    put_varint(out, table.leaves.len() as u64);
-    table.leaves.iter().for_each(|leaf| out.extend(leaf.as_u128().to_le_bytes()));
-    put_varint(out, table.shards.len() as u64);
-    table.shards.iter().for_each(|leaf| put_varint(out, u64::from(*leaf)));
+    put_leaves(out, &table.leaves, &table.shards);
+    out.push(u8::from(table.making.is_some()));
+    table.making.iter().for_each(|node| out.extend(node.as_u128().to_le_bytes()));
+    out.push(u8::from(table.moving.is_some()));
+    if let Some(Moving { load, node, leaves, shards }) = &table.moving {
+        out.extend(load.as_u128().to_le_bytes());
+        out.extend(node.as_u128().to_le_bytes());
+        put_leaves(out, leaves, shards);
+    }
+    put_varint(out, table.since);
 }
 
-fn read_table(reader: &mut ByteReader<'_>) -> Result<Table> {
-    let id = reader.varint()?;
-    let (name, schema) = parse_create_table(&read_text(reader)?)?;
-    let shard_by = match reader.count(1)? {
-        0 => ShardBy::InTurn,
-        count => {
-            let column = |_| Ok(reader.varint_u32()? as usize);
-            ShardBy::Columns((1..count).map(column).collect::<Result<_>>()?)
-        }
-    };
-    if let ShardBy::Columns(columns) = &shard_by
-        && columns.iter().any(|column| *column >= schema.len())
-    {
-        return Err(damaged("a shard column that its table lacks"));
-    }
+fn put_leaves(out: &mut Vec<u8>, leaves: &[NodeId], shards: &[u16]) {
+    put_varint(out, leaves.len() as u64);
+    leaves.iter().for_each(|leaf| out.extend(leaf.as_u128().to_le_bytes()));
+    put_varint(out, shards.len() as u64);
+    shards.iter().for_each(|leaf| put_varint(out, u64::from(*leaf)));
+}
+
+fn read_leaves(reader: &mut ByteReader<'_>) -> Result<(Vec<NodeId>, Vec<u16>)> {
     let count = reader.count(ID_BYTES)?;
     let leaves = (0..count).map(|_| read_node(reader)).collect::<Result<Vec<_>>>()?;
     let count = reader.count(1)?;
@@ -144,7 +149,55 @@ fn read_table(reader: &mut ByteReader<'_>) -> Result<Table> {
         }
         shards.push(leaf as u16);
     }
-    Ok(Table { id, name, schema, shard_by, leaves, shards })
+    Ok((leaves, shards))
+}
+
+fn read_moving(reader: &mut ByteReader<'_>, shards: usize) -> Result<Option<Moving>> {
+    match reader.u8()? {
+        0 => return Ok(None),
+        1 => {}
+        other => return Err(damaged(&format!("shards that move in way {other}"))),
+    }
+    let load = LoadId::from_u128(reader.i128()? as u128);
+    let node = read_node(reader)?;
+    let (leaves, moved) = read_leaves(reader)?;
+    match moved.len() == shards {
+        true => Ok(Some(Moving { load, node, leaves, shards: moved })),
+        false => Err(damaged(&format!("{shards} shards, of which {} move", moved.len()))),
+    }
+}
+
+fn read_making(reader: &mut ByteReader<'_>) -> Result<Option<NodeId>> {
+    match reader.u8()? {
+        0 => Ok(None),
+        1 => read_node(reader).map(Some),
+        other => Err(damaged(&format!("a table that is made {other} times"))),
+    }
+}
+
+fn read_table(reader: &mut ByteReader<'_>) -> Result<Table> {
+    let id = reader.varint()?;
+    let (name, schema) = parse_create_table(&read_text(reader)?)?;
+    let shard_by = match reader.u8()? {
+        0 => ShardBy::InTurn,
+        1 => {
+            let count = reader.count(1)?;
+            let column = |_| Ok(reader.varint_u32()? as usize);
+            ShardBy::Columns((0..count).map(column).collect::<Result<_>>()?)
+        }
+        2 => ShardBy::Everywhere,
+        other => return Err(damaged(&format!("rows that are dealt in way {other}"))),
+    };
+    if let ShardBy::Columns(columns) = &shard_by
+        && columns.iter().any(|column| *column >= schema.len())
+    {
+        return Err(damaged("a shard column that its table lacks"));
+    }
+    let (leaves, shards) = read_leaves(reader)?;
+    let making = read_making(reader)?;
+    let moving = read_moving(reader, shards.len())?;
+    let since = reader.varint()?;
+    Ok(Table { id, name, schema, shard_by, leaves, shards, making, moving, since })
 }
 
 fn read_event(reader: &mut ByteReader<'_>) -> Result<Event> {
@@ -153,6 +206,7 @@ fn read_event(reader: &mut ByteReader<'_>) -> Result<Event> {
     let what = match kind {
         0 => What::Loaded { load, table: reader.varint()? },
         1 => What::Aborted { load },
+        2 => What::Moved { load, table: reader.varint()? },
         other => return Err(damaged(&format!("an event of kind {other}"))),
     };
     Ok(Event { version, what })
@@ -184,9 +238,18 @@ mod tests {
             parse_columns("a BIGINT NOT NULL, \"b c\" VARCHAR(9), PRIMARY KEY (a)").unwrap();
         map.add_table("t", schema, ShardBy::Columns(vec![0]), 16).unwrap();
         map.add_table("u", parse_columns("x DOUBLE").unwrap(), ShardBy::InTurn, 3).unwrap();
+        map.tables[1].making = Some(NodeId::from_u128(2));
+        let schema = parse_columns("y DATE").unwrap();
+        map.add_table("v", schema, ShardBy::Everywhere, 64).unwrap();
+        assert_eq!((map.tables[2].leaves.len(), &map.tables[2].shards[..]), (3, &[0][..]));
+        let load = LoadId::from_u128(12);
+        let (leaves, shards) = (vec![NodeId::from_u128(3), NodeId::from_u128(1)], vec![1; 16]);
+        let node = NodeId::from_u128(2);
+        map.tables[0].moving = Some(Moving { load, node, leaves, shards });
         map.version = 9;
         map.decide(What::Loaded { load: LoadId::from_u128(5), table: 1 });
         map.decide(What::Aborted { load: LoadId::from_u128(6) });
+        map.decide(What::Moved { load: LoadId::from_u128(7), table: 2 });
         map
     }
 
@@ -198,8 +261,8 @@ mod tests {
         assert_eq!(map.loaded(LoadId::from_u128(5), 2), None);
         assert_eq!(map.aborted(LoadId::from_u128(6)), Some(9));
         assert!((0..bytes.len()).all(|cut| Map::decode(&bytes[..cut]).is_err()));
-        let newer = [b"coload map 2\n", &bytes[13..]].concat();
-        assert!(matches!(Map::decode(&newer), Err(Error::Refused(_))));
+        let other = [b"coload map 1\n", &bytes[13..]].concat();
+        assert!(matches!(Map::decode(&other), Err(Error::Refused(_))));
     }
 
     proptest! {
@@ -220,7 +283,7 @@ mod tests {
     fn rows_of_one_key_are_on_one_leaf() {
         let mut map = map();
         let schema = || parse_columns("a BIGINT, b BIGINT, c BIGINT, PRIMARY KEY (a, b)").unwrap();
-        let mut add = |shard_by| map.add_table("v", schema(), shard_by, 4);
+        let mut add = |shard_by| map.add_table("w", schema(), shard_by, 4);
         assert!(add(ShardBy::Columns(vec![2])).is_err());
         assert!(add(ShardBy::Columns(vec![0, 2])).is_err());
         assert!(add(ShardBy::InTurn).is_err());

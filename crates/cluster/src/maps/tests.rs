@@ -73,15 +73,18 @@ fn a_load_is_committed_when_all_leaves_have_prepared_it_and_once() {
     let (maps, table) = with_table(folder.path(), 3);
     let load = LoadId::from_u128(9);
     for node in 1..=3 {
-        assert!(matches!(maps.commit(load, table), Err(Error::Unavailable(_))), "{node}");
+        assert!(
+            matches!(maps.commit(load, table, Tried::Again), Err(Error::Unavailable(_))),
+            "{node}"
+        );
         prepare(&maps, load, node, table);
     }
-    let done = maps.commit(load, table).unwrap();
+    let done = maps.commit(load, table, Tried::Again).unwrap();
     assert_eq!((done.rows, done.already), (30, false));
-    let again = maps.commit(load, table).unwrap();
+    let again = maps.commit(load, table, Tried::Again).unwrap();
     assert_eq!((again.version, again.already), (done.version, true));
-    assert!(matches!(maps.abort(load), Err(Error::Refused(_))));
-    assert!(maps.commit(load, table + 1).is_err(), "another table");
+    assert!(matches!(maps.abort(load, None), Err(Error::Refused(_))));
+    assert!(maps.commit(load, table + 1, Tried::Again).is_err(), "another table");
 }
 
 #[test]
@@ -91,13 +94,13 @@ fn a_load_that_was_given_up_is_not_committed_by_what_was_prepared_before() {
     let load = LoadId::from_u128(9);
     prepare(&maps, load, 1, table);
     prepare(&maps, load, 2, table);
-    maps.abort(load).unwrap();
-    assert!(maps.commit(load, table).is_err());
+    maps.abort(load, None).unwrap();
+    assert!(maps.commit(load, table, Tried::Again).is_err());
     // Leaf 2 prepares it anew; leaf 1 has not heard of it.
     prepare(&maps, load, 2, table);
-    assert!(maps.commit(load, table).is_err());
+    assert!(maps.commit(load, table, Tried::Again).is_err());
     prepare(&maps, load, 1, table);
-    assert!(maps.commit(load, table).is_ok());
+    assert!(maps.commit(load, table, Tried::Again).is_ok());
 }
 
 #[test]
@@ -108,8 +111,8 @@ fn a_commit_and_an_abort_at_once_decide_one_thing() {
         let load = LoadId::from_u128(round);
         (1..=2).for_each(|node| prepare(&own, load, node, table));
         let (committed, aborted) = std::thread::scope(|scope| {
-            let commit = scope.spawn(|| maps(folder.path()).commit(load, table));
-            let abort = scope.spawn(|| maps(folder.path()).abort(load));
+            let commit = scope.spawn(|| maps(folder.path()).commit(load, table, Tried::Again));
+            let abort = scope.spawn(|| maps(folder.path()).abort(load, None));
             (commit.join().unwrap(), abort.join().unwrap())
         });
         assert_ne!(committed.is_ok(), aborted.is_ok(), "{committed:?} {aborted:?}");
@@ -125,14 +128,14 @@ fn events_that_all_nodes_have_done_are_forgotten_and_no_others() {
     let (maps, _) = with_table(folder.path(), 2);
     let begun = maps.current().unwrap().version;
     for n in 0..40 {
-        maps.abort(LoadId::from_u128(n)).unwrap();
+        maps.abort(LoadId::from_u128(n), None).unwrap();
     }
     // One of two has done them.
     maps.put_applied(NodeId::from_u128(1), begun + 40).unwrap();
-    maps.abort(LoadId::from_u128(40)).unwrap();
+    maps.abort(LoadId::from_u128(40), None).unwrap();
     assert_eq!(maps.current().unwrap().events.len(), 41);
     maps.put_applied(NodeId::from_u128(2), begun + 30).unwrap();
-    maps.abort(LoadId::from_u128(41)).unwrap();
+    maps.abort(LoadId::from_u128(41), None).unwrap();
     let map = maps.current().unwrap();
     assert_eq!((map.events.len(), map.horizon), (12, begun + 30));
     assert!(map.events.iter().all(|event| event.version > map.horizon));
@@ -145,7 +148,7 @@ fn a_version_that_was_removed_is_not_made_again() {
     let asleep = sleeper.current().unwrap();
     let others = maps(folder.path());
     for n in 0..(VERSIONS_KEPT + 200) {
-        others.abort(LoadId::from_u128(n.into())).unwrap();
+        others.abort(LoadId::from_u128(n.into()), None).unwrap();
         if n % 100 == 0 {
             others.put_applied(NodeId::from_u128(1), others.current().unwrap().version).unwrap();
         }
@@ -193,12 +196,12 @@ proptest! {
                     held[node as usize - 1] = true;
                 }
                 1 => {
-                    let done = maps.commit(id, table);
+                    let done = maps.commit(id, table, Tried::Again);
                     prop_assert_eq!(done.is_ok(), *committed || held.iter().all(|h| *h), "{:?}", done);
                     *committed |= done.is_ok();
                 }
                 2 => {
-                    let given_up = maps.abort(id);
+                    let given_up = maps.abort(id, None);
                     prop_assert_eq!(given_up.is_err(), *committed);
                     *held = [false; 2];
                 }
@@ -211,4 +214,90 @@ proptest! {
             prop_assert_eq!(map.events.iter().filter(|e| e.what == of).count(), usize::from(*committed));
         }
     }
+}
+
+#[test]
+fn a_table_that_a_load_makes_is_there_with_its_rows_or_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (maps, _) = with_table(&folder.path().join("place"), 2);
+    let schema = parse_columns("a BIGINT").unwrap();
+    let make = |name: &str, node| {
+        let make = |map: &mut Map| {
+            let id = map.add_table(name, schema.clone(), ShardBy::InTurn, 4)?;
+            map.tables.last_mut().unwrap().making = Some(NodeId::from_u128(node));
+            Ok(Change::Changed(id))
+        };
+        maps.change(make).unwrap().1
+    };
+    let (kept, gone, left) = (make("kept", 1), make("gone", 1), make("left", 2));
+    let map = maps.current().unwrap();
+    assert!(map.table("kept").is_none() && map.table_of(kept).is_some());
+    let again = maps.change(|map| {
+        map.add_table("KEPT", schema.clone(), ShardBy::InTurn, 4).map(Change::Changed)
+    });
+    assert!(again.unwrap_err().to_string().contains("being made"));
+    let (load, other) = (LoadId::from_u128(1), LoadId::from_u128(2));
+    (1..3).for_each(|node| prepare(&maps, load, node, kept));
+    maps.commit(load, kept, Tried::Again).unwrap();
+    maps.abort(other, Some(gone)).unwrap();
+    // The node that made it has started again.
+    maps.drop_unmade(|table| table.making == Some(NodeId::from_u128(2))).unwrap();
+    let map = maps.current().unwrap();
+    assert!(map.table("kept").is_some());
+    assert!(map.table_of(gone).is_none() && map.table_of(left).is_none());
+    let late = maps.commit(other, gone, Tried::Again);
+    assert!(matches!(late, Err(Error::Invalid(_))), "{late:?}");
+    // What is made is not dropped with a load.
+    maps.abort(LoadId::from_u128(3), Some(kept)).unwrap();
+    assert!(maps.current().unwrap().table("kept").is_some());
+}
+
+#[test]
+fn an_object_store_is_a_place_that_a_lost_answer_does_not_confuse() {
+    let server = coload_object_server::ObjectServer::start().unwrap();
+    let options = coload_places::PlaceOptions {
+        s3_endpoint: Some(server.url()),
+        signs: false,
+        ..coload_places::PlaceOptions::default()
+    };
+    let open = || {
+        let place = crate::Objects::open("s3://bucket/some/cluster", &options);
+        Maps::new(Arc::new(place.unwrap()))
+    };
+    let first = open();
+    std::thread::scope(|scope| {
+        for thread in 0..3_u128 {
+            let open = &open;
+            scope.spawn(move || {
+                let maps = open();
+                maps.open_or_create().unwrap();
+                (0..10).for_each(|n| add_node(&maps, thread * 100 + n));
+            });
+        }
+    });
+    let map = first.current().unwrap();
+    assert_eq!((map.version, map.nodes.len()), (31, 30));
+    let schema = parse_columns("a BIGINT").unwrap();
+    let add =
+        |map: &mut Map| map.add_table("t", schema.clone(), ShardBy::InTurn, 8).map(Change::Changed);
+    let (_, table) = first.change(add).unwrap();
+    let load = LoadId::from_u128(5);
+    map.nodes.iter().for_each(|node| prepare(&first, load, node.id.as_u128(), table));
+    // The version is made, and nobody hears of it: it is found to be made.
+    let has_lost = std::sync::atomic::AtomicBool::new(false);
+    server.faults().set(move |request| {
+        let is_map = request.method == "PUT" && request.path.ends_with(".map");
+        let first = is_map && !has_lost.swap(true, std::sync::atomic::Ordering::AcqRel);
+        first.then_some(coload_object_server::Fault::Cut(0))
+    });
+    let done = first.commit(load, table, Tried::Again).unwrap();
+    assert!(!done.already && done.rows == 300);
+    assert_eq!(first.current().unwrap().loaded(load, table), Some(done.version));
+    let names = first.place().list("prepared").unwrap();
+    assert_eq!(names.len(), 30);
+    first.forget_prepared(load, map.nodes[0].id).unwrap();
+    first.forget_prepared(load, map.nodes[0].id).unwrap();
+    assert_eq!(first.place().list("prepared").unwrap().len(), 29);
+    drop(server);
+    assert!(matches!(first.current(), Err(Error::Unavailable(_))));
 }

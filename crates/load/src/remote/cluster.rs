@@ -14,33 +14,35 @@
 //!
 //! Memory: two partitions, an outbox for each leaf.
 
+mod leaf;
+
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use coload_cluster::{Map, Node, Table, hit};
-use coload_link::{Client, Message, WIRE_VERSION};
+use coload_cluster::{Map, Table, hit};
+use coload_link::Message;
 use coload_store::{LoadId, OnConflict};
 use coload_threads::{Started, epoch_us};
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
 use coload_wire::{
-    ASK_MAP, Again, COMMIT, COMMITTED, Commit, Committed, DONE, Done, FINISH, Finish, HELLO, JOIN,
-    Join, LOOK, LOOKED, LoadDescription, MAP, PARTITIONS_MAX, PlanPrint, Share, WELCOME, Welcome,
-    Work, share_of_leaf,
+    ASK_MAP, Again, COMMIT, COMMITTED, Commit, Committed, DONE, Done, FINISH, Finish, LOOK, LOOKED,
+    LoadDescription, MAP, PARTITIONS_MAX, Work,
 };
 
 use super::choose::{Chooser, Sorts};
 use super::sender::Sender;
-use super::session::{Totals, WORK_TIMEOUT, ask, client_options, listen, wait_durable, wait_for};
-use super::{Address, PAUSE_FIRST, PAUSE_MAX, RemoteOptions, RemoteWork, fingerprint, wait};
+use super::session::{Totals, WORK_TIMEOUT, ask, is_final_error, listen, wait_durable, wait_for};
+use super::{PAUSE_FIRST, PAUSE_MAX, RemoteOptions, RemoteWork, ask_patiently, fingerprint, wait};
 use crate::account::Account;
 use crate::file_report::FileCounts;
 use crate::grain::Grain;
 use crate::hooks::Hooks;
 use crate::legs::run_once;
-use crate::load::Load;
+use crate::load::{Destination, Load};
 use crate::pipeline::{Loaded, Stop};
 use crate::report::{
     Earlier, LoadReport, Merged, NetworkReport, Published, published_without_rejects,
@@ -48,26 +50,7 @@ use crate::report::{
 use crate::request::LoadRequest;
 use crate::target::{Out, Routing, Target};
 use crate::widen::Way;
-
-/// How long a leaf may take to begin a share: it may have to publish loads before.
-const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long is waited for a leaf that is told to look when the load is committed already.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A leaf of the table, and how far its share is.
-struct Leaf {
-    options: RemoteOptions,
-    is: LeafIs,
-}
-
-enum LeafIs {
-    /// It takes partitions.
-    Open(Box<Client>, Box<Welcome>),
-    /// It has its whole share.
-    Prepared,
-    /// The load is committed, and published there.
-    Published(Box<Done>),
-}
+use leaf::{Leaf, LeafIs, begin, give_up, look, options_of};
 
 /// What all leaves said when they had everything.
 #[derive(Default)]
@@ -86,6 +69,51 @@ pub fn cluster_map(remote: &RemoteOptions) -> Result<Map> {
     Map::decode(&ask(remote, Message::new(ASK_MAP, Vec::new()), MAP)?.bytes)
 }
 
+/// The leaves of a table of a cluster, for a node that is asked to load into it: it is their client as any other, and
+/// commits as any other.
+#[derive(Debug)]
+pub struct Leaves {
+    /// A version of the map.
+    pub map: Arc<Map>,
+    /// Id of the table there.
+    pub table: u64,
+    /// The node that commits, and how leaves are called.
+    pub node: RemoteOptions,
+    /// The id of the load, if whoever asks for it knows it already.
+    pub id: Option<LoadId>,
+}
+
+impl Leaves {
+    /// Has all nodes of the map do what was decided, as far as they are there.
+    pub fn look(&self) {
+        std::thread::scope(|scope| {
+            for node in &self.map.nodes {
+                // One that is away does so when it is back.
+                scope.spawn(|| {
+                    let _ = options_of(&self.node, node)
+                        .and_then(|options| ask(&options, Message::new(LOOK, Vec::new()), LOOKED));
+                });
+            }
+        });
+    }
+}
+
+impl Destination for Leaves {
+    fn take(&self, load: Load<'_>) -> Result<LoadReport> {
+        let table = self.map.table_of(self.table).ok_or_else(|| no_table(load.request))?;
+        let into = AskedOf { remote: &self.node, id: self.id };
+        take_into(load, into, (&self.map, table), &Started::now())
+    }
+}
+
+fn no_table(request: &LoadRequest) -> Error {
+    Error::Invalid(format!(
+        "table {} does not exist in the cluster: CREATE TABLE .. SHARD BY .. at any node makes it (coload sniff tells the columns \
+         of a file)",
+        request.table
+    ))
+}
+
 /// Loads into a table of a cluster, of which this is the map.
 ///
 /// # Errors
@@ -96,14 +124,26 @@ pub fn take(
     map: &Map,
     started: &Started,
 ) -> Result<LoadReport> {
+    let table = map.table(&load.request.table).ok_or_else(|| no_table(load.request))?;
+    take_into(load, AskedOf { remote, id: None }, (map, table), started)
+}
+
+/// The node that commits a load, and the id of the load if that is given.
+#[derive(Clone, Copy)]
+struct AskedOf<'a> {
+    remote: &'a RemoteOptions,
+    id: Option<LoadId>,
+}
+
+fn take_into(
+    load: Load<'_>,
+    into: AskedOf<'_>,
+    (map, table): (&Map, &Table),
+    started: &Started,
+) -> Result<LoadReport> {
+    let remote = into.remote;
     check(load, remote)?;
-    let table = map.table(&load.request.table).ok_or_else(|| {
-        Error::Invalid(format!(
-            "table {} does not exist in the cluster: CREATE TABLE .. SHARD BY .. at any node makes it (coload sniff tells the columns \
-             of a file)",
-            load.request.table
-        ))
-    })?;
+    let mut known = (Cow::Borrowed(map), Cow::Borrowed(table));
     let mut totals = Totals::default();
     let mut pause = PAUSE_FIRST;
     let mut got_on = Instant::now();
@@ -111,7 +151,7 @@ pub fn take(
     let mut began = None;
     loop {
         let before = totals.partitions;
-        match attempt(load, remote, (map, table), (nth, &mut began), &mut totals) {
+        match attempt(load, into, (&known.0, &known.1), (nth, &mut began), &mut totals) {
             Ok(Some(mut report)) => {
                 report.set_costs(started);
                 return Ok(report);
@@ -135,6 +175,13 @@ pub fn take(
                 }
                 wait(pause, load.hooks);
                 pause = (pause * 2).min(PAUSE_MAX);
+                // Shards may be elsewhere now. While the node is away, what is known stays.
+                if into.id.is_none()
+                    && let Ok(map) = cluster_map(remote)
+                    && let Some(table) = map.table_of(table.id).cloned()
+                {
+                    known = (Cow::Owned(map), Cow::Owned(table));
+                }
             }
             Err(error) => return Err(error),
         }
@@ -145,11 +192,7 @@ pub fn take(
 fn check(load: Load<'_>, remote: &RemoteOptions) -> Result<()> {
     let request = load.request;
     if !matches!(remote.work, RemoteWork::Shared(_)) {
-        return Err(Error::Invalid(
-            "--placement pipe and seq are not for a cluster yet: the client routes rows, so it has to parse them (take --placement \
-             adaptive)"
-                .into(),
-        ));
+        return Err(Error::Invalid("a server that parses is no client of leaves".into()));
     }
     if request.share.is_some() {
         return Err(Error::Invalid(
@@ -166,7 +209,11 @@ fn check(load: Load<'_>, remote: &RemoteOptions) -> Result<()> {
 
 /// The load as a leaf is told it.
 fn describe(load: Load<'_>, table: &Table, nth: u64) -> Result<(LoadId, LoadDescription)> {
-    let description = fingerprint::describe_as(load.request, load.resources, Work::Partitions)?;
+    let mut description = fingerprint::describe_as(load.request, load.resources, Work::Partitions)?;
+    if let Some(key) = load.request.key {
+        // Who asks for it knows it by that, and brings the same inputs when he asks again.
+        description.salt = key.as_u128() & !1;
+    }
     // The same inputs into a table that was made anew are another load.
     let mut bytes = description.id(nth).as_u128().to_le_bytes().to_vec();
     bytes.extend(table.id.to_le_bytes());
@@ -177,39 +224,70 @@ fn describe(load: Load<'_>, table: &Table, nth: u64) -> Result<(LoadId, LoadDesc
 /// Tries the load once; `None` when it was published before, and is wanted once more.
 fn attempt(
     load: Load<'_>,
-    remote: &RemoteOptions,
+    into: AskedOf<'_>,
     (map, table): (&Map, &Table),
     (nth, began): (u64, &mut Option<i64>),
     totals: &mut Totals,
 ) -> Result<Option<LoadReport>> {
     totals.attempts += 1;
-    let started_us = epoch_us();
+    let remote = into.remote;
     let (id, description) = describe(load, table, nth)?;
+    let id = into.id.unwrap_or(id);
     let mut leaves = Vec::with_capacity(table.leaves.len());
+    let mut begun = Ok(());
     for place in 0..table.leaves.len() {
-        leaves.push(begin(load, remote, (map, table), (id, place), &description)?);
+        match begin(load, remote, (map, table), (id, place), &description) {
+            Ok(leaf) => leaves.push(leaf),
+            Err(error) => {
+                begun = Err(error);
+                break;
+            }
+        }
     }
+    let done = begun.and_then(|()| go_on(load, remote, (table, &leaves), (id, began), totals));
+    if let Err(error) = &done
+        && (description.comes_once() || load.request.key.is_some() && is_final_error(error))
+    {
+        // Nobody goes on with it. What is committed stays, whatever the error says.
+        let _ = give_up(&leaves, id);
+    }
+    done
+}
+
+/// Goes on with a load that has begun at its leaves.
+fn go_on(
+    load: Load<'_>,
+    remote: &RemoteOptions,
+    (table, leaves): (&Table, &[Leaf]),
+    (id, began): (LoadId, &mut Option<i64>),
+    totals: &mut Totals,
+) -> Result<Option<LoadReport>> {
+    let started_us = epoch_us();
     hit("cluster::client::begun");
     let published = leaves.iter().find_map(|leaf| match &leaf.is {
         LeafIs::Published(done) => Some(done.note.clone()),
         _ => None,
     });
     if let Some(note) = published {
-        look(&leaves, load.hooks);
+        look(leaves, load.hooks);
+        // A leaf that the table did not have then knows nothing of it, and has begun.
+        for leaf in leaves.iter().filter(|leaf| matches!(leaf.is, LeafIs::Open(..))) {
+            let _ = give_up(std::slice::from_ref(leaf), id);
+        }
         if remote.again == Again::Yes {
             return Ok(None);
         }
-        return Ok(Some(earlier(load, id, &leaves, note)));
+        return Ok(Some(earlier(load, id, leaves, note)));
     }
     totals.has_begun = true;
     // Once it is known, all attempts of this process are of that time.
     let began_us = match *began {
         Some(began_us) => began_us,
-        None => *began.insert(began_at(load.request, &leaves, id)?),
+        None => *began.insert(began_at(load.request, leaves, id)?),
     };
     let request = as_begun(load.request, began_us)?;
     let load = load.with_request(&request);
-    let (loaded, clock, rows) = send(load, remote, table, &leaves, totals)?;
+    let (loaded, clock, rows) = send(load, remote, table, leaves, totals)?;
     let Loaded { partitions, account, .. } = loaded;
     hit("cluster::client::sent");
     let mut sums = Sums::default();
@@ -228,7 +306,7 @@ fn attempt(
         };
         client.push(Message::new(FINISH, finish.encode()))?;
     }
-    for leaf in &leaves {
+    for leaf in leaves {
         let LeafIs::Open(client, _) = &leaf.is else { continue };
         let done = wait_for(client, &[DONE], WORK_TIMEOUT, &load.hooks.cancel)?;
         let done = Done::decode(&done.bytes)?;
@@ -241,20 +319,47 @@ fn attempt(
     if let Some(confirm) = &load.hooks.confirm {
         confirm()?;
     }
-    let commit = Commit { load: id, table: table.id }.encode();
-    let committed =
-        Committed::decode(&ask(remote, Message::new(COMMIT, commit), COMMITTED)?.bytes)?;
-    for leaf in &leaves {
+    let committed = commit(load, remote, (id, table), leaves)?;
+    for leaf in leaves {
         if let LeafIs::Open(client, _) = &leaf.is {
             totals.add(client.stats());
         }
     }
-    look(&leaves, load.hooks);
+    look(leaves, load.hooks);
     let mut report = report_of(load, account, (id, partitions), (committed, &sums))?;
     report.set_steps(&clock);
     report.network.get_or_insert_default().link = totals.link();
     report.network.get_or_insert_default().attempts = totals.attempts;
     Ok(Some(report))
+}
+
+/// Has what all leaves have prepared committed.
+fn commit(
+    load: Load<'_>,
+    remote: &RemoteOptions,
+    (id, table): (LoadId, &Table),
+    leaves: &[Leaf],
+) -> Result<Committed> {
+    let comes_once = load.request.inputs.read_once().is_some();
+    let ask = || {
+        let commit = Commit { load: id, table: table.id, comes_once }.encode();
+        Committed::decode(&ask(remote, Message::new(COMMIT, commit), COMMITTED)?.bytes)
+    };
+    if !comes_once {
+        return ask();
+    }
+    // Nothing is tried again after this, so it is found out what became of it.
+    match ask_patiently(remote, &load.hooks.cancel, ask) {
+        Err(Error::Unavailable(text)) => match give_up(leaves, id) {
+            Ok(()) => Err(Error::Unavailable(format!("{text}; nothing was loaded"))),
+            Err(_) => ask().map_err(|_| {
+                Error::Unavailable(format!(
+                    "{text}; it is not known whether load {id} is committed"
+                ))
+            }),
+        },
+        done => done,
+    }
 }
 
 /// When the load began first: rows that a leaf has are of that time, and so must be all.
@@ -339,73 +444,6 @@ fn earlier(load: Load<'_>, id: LoadId, leaves: &[Leaf], note: String) -> LoadRep
     LoadReport { id: Some(id), earlier, ..LoadReport::new(load.request.table.clone()) }
 }
 
-/// Where a leaf is reached, with the credentials that the first node was given.
-fn options_of(remote: &RemoteOptions, node: &Node) -> Result<RemoteOptions> {
-    let address: Address = node.address.parse()?;
-    if address.tls != remote.tls.is_some() {
-        return Err(Error::Refused(format!(
-            "the map of the cluster names {}, and the node that was asked is {} TLS: passwords are not sent there",
-            node.address,
-            if remote.tls.is_some() { "reached by" } else { "reached without" }
-        )));
-    }
-    Ok(RemoteOptions { address: address.authority(), ..remote.clone() })
-}
-
-fn node_of<'m>(map: &'m Map, table: &Table, place: usize) -> Result<&'m Node> {
-    map.node(table.leaves[place]).ok_or_else(|| {
-        Error::Corrupt(format!(
-            "leaf {} of table {} is not in the map",
-            table.leaves[place], table.name
-        ))
-    })
-}
-
-/// Begins the share of a leaf.
-fn begin(
-    load: Load<'_>,
-    remote: &RemoteOptions,
-    (map, table): (&Map, &Table),
-    (id, place): (LoadId, usize),
-    description: &LoadDescription,
-) -> Result<Leaf> {
-    let count = table.leaves.len();
-    let node = node_of(map, table, place)?;
-    let options = options_of(remote, node)?;
-    let of = share_of_leaf(id, place, count);
-    let share = Share { of, plan: PlanPrint::of_cluster(table.id), parts: Vec::new() };
-    let description = LoadDescription { share: Some(share), ..description.clone() };
-    let mut hello = vec![WIRE_VERSION];
-    description.put(&mut hello);
-    let shown = |error: Error| match error {
-        Error::Unavailable(text) => {
-            Error::Unavailable(format!("leaf {} of table {}: {text}", node.address, table.name))
-        }
-        other => other,
-    };
-    let started = || {
-        // All outboxes together are that of one server.
-        let memory = load.resources.memory / count;
-        let mut client = Client::new(client_options(&options, memory))?;
-        client.open(Message::new(HELLO, hello))?;
-        let answer = wait_for(&client, &[WELCOME, DONE], BEGIN_TIMEOUT, &load.hooks.cancel)?;
-        if answer.kind == DONE {
-            let done = Done::decode(&answer.bytes)?;
-            let waits = done.shares.as_ref().is_some_and(|shares| !shares.missing.is_empty());
-            return Ok(if waits { LeafIs::Prepared } else { LeafIs::Published(Box::new(done)) });
-        }
-        let welcome = Welcome::decode(&answer.bytes)?;
-        let join = Join { id: welcome.id, attempt: welcome.attempt }.encode();
-        // Several connections to each would be many.
-        for _ in 1..(remote.connections / count).max(1) {
-            client.open(Message::new(JOIN, join.clone()))?;
-        }
-        Ok(LeafIs::Open(Box::new(client), Box::new(welcome)))
-    };
-    let is = started().map_err(shown)?;
-    Ok(Leaf { options, is })
-}
-
 /// Runs the pipeline, and waits until all leaves have what is theirs. Gives the rows of each.
 fn send(
     load: Load<'_>,
@@ -432,7 +470,7 @@ fn send(
         });
     }
     // Tells the pipeline that a link is broken; the user's own flag is looked at too.
-    let linked = Hooks { cancel: std::sync::Arc::default(), ..load.hooks.clone() };
+    let linked = Hooks { cancel: Arc::default(), ..load.hooks.clone() };
     let cancel = &load.hooks.cancel;
     let load = Load { hooks: &linked, ..load };
     let ended = AtomicBool::new(false);
@@ -508,24 +546,4 @@ fn feed(sender: Option<&Sender<'_>>, out: &Receiver<Out>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Has leaves publish what is committed. One that is away does so when it is back.
-fn look(leaves: &[Leaf], hooks: &Hooks) {
-    std::thread::scope(|scope| {
-        for leaf in leaves {
-            scope.spawn(|| {
-                let told = match &leaf.is {
-                    LeafIs::Open(client, _) => {
-                        client.push(Message::new(LOOK, Vec::new())).and_then(|()| {
-                            wait_for(client, &[LOOKED], LOOK_TIMEOUT, &hooks.cancel).map(drop)
-                        })
-                    }
-                    _ => ask(&leaf.options, Message::new(LOOK, Vec::new()), LOOKED).map(drop),
-                };
-                // It looks by itself, too.
-                drop(told);
-            });
-        }
-    });
 }

@@ -159,10 +159,13 @@ fn run(
 fn is_final(stop: &Stop) -> bool {
     match stop {
         Stop::Widen(_) => true,
-        Stop::Failed(error) => {
-            matches!(error, Error::Input { .. } | Error::Invalid(_) | Error::Limit(_))
-        }
+        Stop::Failed(error) => is_final_error(error),
     }
+}
+
+/// Whether the same load would fail with the same error again.
+pub(super) fn is_final_error(error: &Error) -> bool {
+    matches!(error, Error::Input { .. } | Error::Invalid(_) | Error::Limit(_))
 }
 
 fn go_on(

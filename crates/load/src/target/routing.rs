@@ -1,4 +1,5 @@
-//! Rows to the leaves of a cluster: each leaf gets partitions of its own, of the rows that are in its shards.
+//! Rows to the leaves of a cluster: each leaf gets partitions of its own, of the rows that are in its shards. Of a table
+//! that is everywhere all leaves get the same ones, which are made once.
 //!
 //! ```text
 //!   fragment parsed -> make_rows   hash of the shard columns -> leaf; codes and values of each leaf's rows   (split)
@@ -43,7 +44,7 @@ const OUT_MAX: usize = 4;
 const MESSAGE_PAGES_BYTES: usize = 4 << 20;
 
 /// Something for a leaf.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Out {
     /// A column of a partition, or some pages of it.
     Column {
@@ -69,21 +70,21 @@ pub struct Routing {
 /// What the work on partitions needs.
 struct Shared {
     shard_by: ShardBy,
-    /// For each shard the place of its leaf.
+    /// For each shard the number of its way.
     shards: Vec<u16>,
     types: Vec<DataType>,
     physicals: Vec<Physical>,
     policy: DictionaryPolicy,
     limit: DictionaryLimit,
-    /// Where what a leaf gets goes.
-    out: Vec<SyncSender<Out>>,
+    /// Where rows go: for each leaf a way, or one to all of them.
+    ways: Vec<Vec<SyncSender<Out>>>,
     rows: AtomicU64,
     rows_of: Vec<AtomicU64>,
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("leaves", &self.out.len()).finish_non_exhaustive()
+        f.debug_struct("Shared").field("ways", &self.ways.len()).finish_non_exhaustive()
     }
 }
 
@@ -134,7 +135,12 @@ impl Routing {
         policy: DictionaryPolicy,
         limit: DictionaryLimit,
     ) -> (Self, Vec<Receiver<Out>>) {
-        let (out, received) = table.leaves.iter().map(|_| sync_channel(OUT_MAX)).unzip();
+        let (outs, received): (Vec<_>, _) =
+            table.leaves.iter().map(|_| sync_channel(OUT_MAX)).unzip();
+        let ways = match table.is_everywhere() {
+            true => vec![outs],
+            false => outs.into_iter().map(|out| vec![out]).collect(),
+        };
         let types: Vec<DataType> = table.schema.columns().iter().map(|c| c.data_type).collect();
         let shared = Shared {
             shard_by: table.shard_by.clone(),
@@ -143,16 +149,17 @@ impl Routing {
             types,
             policy,
             limit,
-            out,
             rows: AtomicU64::new(0),
-            rows_of: table.leaves.iter().map(|_| AtomicU64::new(0)).collect(),
+            rows_of: ways.iter().map(|_| AtomicU64::new(0)).collect(),
+            ways,
         };
         (Routing { shared: Arc::new(shared), partitions: Mutex::default() }, received)
     }
 
     /// Rows of each leaf, when all work is done.
     pub fn rows_of_leaves(&self) -> Vec<u64> {
-        self.shared.rows_of.iter().map(|rows| rows.load(Ordering::Acquire)).collect()
+        let ways = self.shared.rows_of.iter().zip(&self.shared.ways);
+        ways.flat_map(|(rows, outs)| vec![rows.load(Ordering::Acquire); outs.len()]).collect()
     }
 
     /// Work of the fragments of a partition that are next, and of its end.
@@ -189,7 +196,7 @@ impl Routing {
 impl Part {
     fn new(shared: &Shared) -> Self {
         let leaf = |_| LeafPart::new(shared);
-        let leaves = (0..shared.out.len()).map(leaf).collect();
+        let leaves = (0..shared.ways.len()).map(leaf).collect();
         let taken = Taken { leaves, pending: AtomicUsize::new(1), seal: Mutex::default() };
         Part { next: 0, waiting: BTreeMap::new(), taken: Arc::new(taken), seal: None }
     }
@@ -230,7 +237,7 @@ impl Shared {
         let Some(seal) = lock(&taken.seal).take().map(Arc::new) else { return Ok(works) };
         for (leaf, part) in taken.leaves.iter().enumerate() {
             if lock(&part.page_rows).is_empty() {
-                self.send(leaf, Out::Seal(seal_of(&seal, leaf, Vec::new(), 0)))?;
+                self.send_seal(leaf, &seal, (&[], 0))?;
                 continue;
             }
             for column in 0..self.physicals.len() {
@@ -242,9 +249,23 @@ impl Shared {
         Ok(works)
     }
 
-    fn send(&self, leaf: usize, out: Out) -> Result<()> {
+    /// Sends something to the leaves of a way.
+    fn send(&self, way: usize, out: Out) -> Result<()> {
         // Who sends has ended for a reason of his own, which is told instead.
-        self.out[leaf].send(out).map_err(|_| Error::Unavailable("a leaf takes no more".into()))
+        let ended = |_| Error::Unavailable("a leaf takes no more".into());
+        let Some((last, others)) = self.ways[way].split_last() else { return Ok(()) };
+        others.iter().try_for_each(|to| to.send(out.clone()).map_err(ended))?;
+        last.send(out).map_err(ended)
+    }
+
+    /// Ends a partition for the leaves of a way.
+    fn send_seal(&self, way: usize, seal: &Seal, (rows, blocks): (&[u32], u64)) -> Result<()> {
+        for (number, to) in self.ways[way].iter().enumerate() {
+            let seal = seal_of(seal, way + number, rows.to_vec(), blocks);
+            let ended = |_| Error::Unavailable("a leaf takes no more".into());
+            to.send(Out::Seal(seal)).map_err(ended)?;
+        }
+        Ok(())
     }
 }
 
@@ -259,8 +280,8 @@ impl TakesRows for Routing {
         columns: &[CheckedColumn<'_>],
         rows: usize,
     ) -> Result<Box<dyn MadeRows>> {
-        let Shared { shard_by, shards, types, out, .. } = &*self.shared;
-        let routed = split_rows(columns, rows, (shard_by, types), (chunk, shards), out.len());
+        let Shared { shard_by, shards, types, ways, .. } = &*self.shared;
+        let routed = split_rows(columns, rows, (shard_by, types), (chunk, shards), ways.len());
         Ok(Box::new(routed))
     }
 
@@ -398,7 +419,7 @@ impl Work for EndColumn {
         if part.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let page_rows = std::mem::take(&mut *lock(&part.page_rows));
             let blocks = part.blocks.load(Ordering::Acquire);
-            shared.send(leaf, Out::Seal(seal_of(&seal, leaf, page_rows, blocks)))?;
+            shared.send_seal(leaf, &seal, (&page_rows, blocks))?;
         }
         Ok(Works::new())
     }

@@ -3,6 +3,7 @@
 
 mod faults;
 mod finding;
+mod folder;
 mod reading;
 mod waits;
 

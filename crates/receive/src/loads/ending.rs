@@ -182,7 +182,7 @@ impl Inner {
         if let Some(member) = self.member() {
             // Other leaves have theirs, and somebody may commit it now: the map decides.
             drop(lock);
-            return member.abort(id);
+            return member.abort(id, self.table_of_load(id)?);
         }
         if shares.is_empty() {
             drop(lock);
@@ -192,9 +192,13 @@ impl Inner {
     }
 
     pub(super) fn abort_one(&self, id: LoadId) -> Result<()> {
+        self.drop_one(id, &Error::Refused(format!("load {id} was aborted")))
+    }
+
+    /// The same, with what its client is told.
+    pub(super) fn drop_one(&self, id: LoadId, why: &Error) -> Result<()> {
         let unknown =
             || Error::Invalid(format!("no load {id} is unfinished (coload loads shows them)"));
-        let ended = Error::Refused(format!("load {id} was aborted"));
         // The journal is taken before the connections are told: each gives it free for the next attempt when it ends, and then
         // it would stay.
         let mut wholes = lock(&self.whole);
@@ -214,7 +218,7 @@ impl Inner {
         let journal = lock(&load.journal).take();
         drop(lock(&load.pending).take());
         drop(active);
-        load.fail(load.attempt.load(Ordering::Acquire), &ended);
+        load.fail(load.attempt.load(Ordering::Acquire), why);
         journal.ok_or_else(unknown)?.remove()
     }
 
@@ -244,11 +248,11 @@ impl Inner {
                 let key = key_of(&d, &journal).unwrap_or(entry.id);
                 snapshot.published(&d.table, key).is_ok_and(|load| load.is_some())
             });
-            if let (Some(member), false) = (self.member(), is_published) {
+            let share = LoadDescription::decode(&entry.description).ok().and_then(|d| d.share);
+            if let (Some(member), Some(share), false) = (self.member(), share, is_published) {
                 drop(journal);
-                let share = LoadDescription::decode(&entry.description).ok().and_then(|d| d.share);
                 // Committed at this moment, it stays.
-                let _ = share.filter(|_| old).map(|share| member.abort(share.of.load));
+                let _ = old.then(|| member.abort(share.of.load, share.plan.cluster_table()));
                 continue;
             }
             if old || is_published {

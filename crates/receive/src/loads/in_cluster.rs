@@ -6,18 +6,21 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use coload_cluster::{Map, Table, hit};
+use coload_cluster::{Map, Table, Tried, hit};
 use coload_link::Message;
-use coload_store::{LoadId, LoadMode, OnConflict};
+use coload_store::{JournalEntry, LoadId, LoadMode, OnConflict};
 use coload_types::bytes::put_varint;
 use coload_types::{Error, Result, same_name};
-use coload_wire::{COMMITTED, Commit, Committed, LOOKED, LoadDescription, MAP, Share};
+use coload_wire::{COMMITTED, Commit, Committed, LOOKED, LoadDescription, MAP, Share, Work};
 
 use super::{Inner, Need, Permission};
 use crate::member::Member;
 
 /// How often a node looks at the map by itself.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Looks after which it is looked for loads without clients.
+const LOOKS_ALONE: u32 = 10;
 
 /// Why a table with a key takes no load that may fail for its keys.
 const KEYS_IN_CLUSTER: &str = "whether a key is there already would be known when the load is committed on all leaves, and it could no \
@@ -33,6 +36,66 @@ pub(super) enum BeginsAt {
     Leaves(Message),
 }
 
+/// Refuses what a load into a table of a cluster cannot do yet.
+fn check_rules(description: &LoadDescription, table: &Table) -> Result<()> {
+    let LoadDescription { mode, on_conflict, delete_where, .. } = description;
+    if *mode != LoadMode::Append {
+        return Err(Error::Invalid(format!(
+            "--replace and --create are not for a cluster yet (CREATE TABLE {} there, and DROP TABLE)",
+            table.name
+        )));
+    }
+    let has_key = table.schema.key().is_some_and(|key| key.is_unique());
+    if has_key && matches!(on_conflict, OnConflict::Error | OnConflict::Reject) {
+        return Err(Error::Invalid(format!(
+            "table {} has a PRIMARY KEY: {KEYS_IN_CLUSTER}",
+            table.name
+        )));
+    }
+    match delete_where {
+        None => Ok(()),
+        Some(_) => Err(Error::Invalid("--delete-where is not for a cluster yet".into())),
+    }
+}
+
+/// Gives up loads whose clients have gone, and whose inputs nobody can read again: those of a node that was asked and has
+/// ended, or of a client with a stream.
+///
+/// Whether one is gone is looked at twice, so that a client which comes back to a leaf that has started again is waited
+/// for. The map decides; one that is committed meanwhile stays.
+#[derive(Default)]
+struct GivenUp {
+    looks: u32,
+    /// Shares that were without a client the last time.
+    alone: Vec<LoadId>,
+}
+
+impl GivenUp {
+    fn look(&mut self, inner: &Inner, member: &Member) -> Result<()> {
+        self.looks += 1;
+        if !self.looks.is_multiple_of(LOOKS_ALONE) {
+            return Ok(());
+        }
+        let mut alone = Vec::new();
+        for entry in inner.store.list_journals()? {
+            let Ok(description) = LoadDescription::decode(&entry.description) else { continue };
+            let once = description.comes_once();
+            let Some(share) = description.share.filter(|_| once) else { continue };
+            if share.plan.cluster_table().is_none() || inner.has_client(entry.id) {
+                continue;
+            }
+            match self.alone.contains(&entry.id) {
+                // What fails is tried at the next look but one.
+                true => drop(member.abort(share.of.load, share.plan.cluster_table())),
+                false => alone.push(entry.id),
+            }
+        }
+        self.alone = alone;
+        inner.forget_clients();
+        Ok(())
+    }
+}
+
 fn not_in_cluster() -> Error {
     Error::Invalid("this server is in no cluster (coload serve --cluster)".into())
 }
@@ -42,14 +105,18 @@ impl Inner {
     pub(super) fn join_cluster(self: &Arc<Self>) -> Result<()> {
         let Some(member) = &self.options.cluster else { return self.store.check_alone() };
         let inner: Weak<Inner> = Arc::downgrade(self);
-        member.drop_shares_with(Box::new(move |journal: LoadId| {
-            inner.upgrade().map_or(Ok(()), |inner| inner.abort_one(journal))
+        member.drop_shares_with(Box::new(move |journal: LoadId, why: &Error| {
+            inner.upgrade().map_or(Ok(()), |inner| inner.drop_one(journal, why))
         }));
         let (member, alive) = (Arc::clone(member), Arc::downgrade(self));
         let look = move || {
-            while alive.strong_count() > 0 {
+            let mut given_up = GivenUp::default();
+            loop {
                 // What fails is done by the next look, and told to whoever reads or loads meanwhile.
                 let _ = member.look();
+                let Some(inner) = alive.upgrade() else { return };
+                let _ = given_up.look(&inner, &member);
+                drop(inner);
                 std::thread::sleep(LOOK_INTERVAL);
             }
         };
@@ -77,37 +144,42 @@ impl Inner {
             };
         };
         let Some(share) = share else {
+            if description.work != Work::Partitions {
+                // It is read here, and its rows go to the leaves.
+                let map = member.look()?.map;
+                let Some(table) = map.table(&description.table) else {
+                    return Err(Error::Invalid(format!(
+                        "table {} does not exist in the cluster (CREATE TABLE there)",
+                        description.table
+                    )));
+                };
+                return check_rules(description, table).map(|()| BeginsAt::Server);
+            }
             // The client may load into this table, and is told of no other.
             let mut map = Map::clone(&*member.look()?.map);
-            map.tables.retain(|table| same_name(&table.name, &description.table));
+            map.tables.retain(|t| same_name(&t.name, &description.table) && t.making.is_none());
             map.events.clear();
             return Ok(BeginsAt::Leaves(Message::new(MAP, map.encode())));
         };
         let table = member.check_share(description, share)?;
-        let LoadDescription { mode, on_conflict, delete_where, .. } = description;
-        if *mode != LoadMode::Append {
-            return Err(Error::Invalid(format!(
-                "--replace and --create are not for a cluster yet (CREATE TABLE {} there, and DROP TABLE)",
-                table.name
-            )));
-        }
-        let has_key = table.schema.key().is_some_and(|key| key.is_unique());
-        if has_key && matches!(on_conflict, OnConflict::Error | OnConflict::Reject) {
-            return Err(Error::Invalid(format!(
-                "table {} has a PRIMARY KEY: {KEYS_IN_CLUSTER}",
-                table.name
-            )));
-        }
-        match delete_where {
-            None => Ok(BeginsAt::Leaf(Box::new(table), share.of.number as usize - 1)),
-            Some(_) => Err(Error::Invalid("--delete-where is not for a cluster yet".into())),
-        }
+        check_rules(description, &table)?;
+        let place = table.place_of(member.id()).unwrap_or(usize::MAX);
+        Ok(BeginsAt::Leaf(Box::new(table), place))
+    }
+
+    /// The table of a cluster that a load goes into which has begun here.
+    pub(super) fn table_of_load(&self, load: LoadId) -> Result<Option<u64>> {
+        let of = |entry: JournalEntry| {
+            let share = LoadDescription::decode(&entry.description).ok()?.share?;
+            share.plan.cluster_table().filter(|_| share.of.load == load)
+        };
+        Ok(self.store.list_journals()?.into_iter().find_map(of))
     }
 
     /// The map with the tables that a client may know of.
     pub fn map_seen(&self, permission: &Permission) -> Result<Message> {
         let mut map = Map::clone(&*self.require_member()?.look()?.map);
-        map.tables.retain(|table| permission(&table.name, Need::See).is_ok());
+        map.tables.retain(|t| t.making.is_none() && permission(&t.name, Need::See).is_ok());
         map.events.clear();
         Ok(Message::new(MAP, map.encode()))
     }
@@ -126,8 +198,7 @@ impl Inner {
     /// Name of the table that a load is to be committed into.
     pub fn table_to_commit(&self, commit: &Commit) -> Result<String> {
         let map = self.require_member()?.look()?.map;
-        let table = map.tables.iter().find(|table| table.id == commit.table);
-        table.map(|table| table.name.clone()).ok_or_else(|| {
+        map.table_of(commit.table).map(|table| table.name.clone()).ok_or_else(|| {
             Error::Invalid(format!(
                 "the table of load {} was dropped meanwhile; nothing was loaded",
                 commit.load
@@ -138,7 +209,8 @@ impl Inner {
     /// Commits a load that all leaves have prepared.
     pub fn commit(&self, commit: &Commit) -> Result<Message> {
         let member = self.require_member()?;
-        let done = member.commit(commit.load, commit.table)?;
+        let tried = if commit.comes_once { Tried::Once } else { Tried::Again };
+        let done = member.commit(commit.load, commit.table, tried)?;
         let committed = Committed { version: done.version, rows: done.rows, already: done.already };
         Ok(Message::new(COMMITTED, committed.encode()))
     }

@@ -50,6 +50,11 @@ impl HeldVersions {
         });
     }
 
+    /// Lets go of all versions: who reads one of them is told to take a newer one.
+    pub fn forget(&mut self) {
+        self.versions.clear();
+    }
+
     /// The store as of a version, if it has the table with this id in the map, and the table's name.
     pub fn find(&self, version: u64, table: u64) -> Option<(Snapshot, String)> {
         // All that a version changes is held, so that the one before it is the same.

@@ -9,8 +9,10 @@
 //! that are wanted and the number of rows that are enough go to the leaves as values, not as text. A leaf checks what it
 //! is asked as it would check any client: who asks needs the right to read the table, and columns and values must fit it.
 
+mod adding;
 mod groups;
 mod links;
+mod moving;
 mod question;
 mod scan;
 mod table;
@@ -36,7 +38,9 @@ use crate::statement::Planned;
 use crate::table::StoreTable;
 use links::Links;
 
+pub(crate) use adding::{add_rows, add_rows_to};
 pub(crate) use groups::{Aggregates, decode_group, encode_group};
+pub(crate) use moving::{ShardFilter, Step};
 pub use question::{QUESTION_TYPE, Question};
 pub(crate) use scan::ClusterScanExec;
 pub(crate) use table::ClusterTable;
@@ -131,6 +135,16 @@ pub(crate) fn rows_of_question(
         found.ok_or_else(|| Error::Corrupt("a question without a table".into()))?;
     let arrow = folded_schema(&snapshot.tables()[index].schema);
     let table = StoreTable::new(snapshot, index, arrow);
+    let filter = match &question.shards {
+        None => None,
+        Some(shards) => {
+            let map = cluster.member().read()?.map;
+            let table = map.table_of(question.table);
+            let table = table
+                .ok_or_else(|| Error::Unavailable("the table was dropped meanwhile".into()))?;
+            Some(ShardFilter::new(table, &question.columns, shards)?)
+        }
+    };
     let limit = question.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let threads = database.options().threads;
     let scan = StoreScanExec::new(table, question.columns, question.tests, limit, threads);
@@ -139,14 +153,14 @@ pub(crate) fn rows_of_question(
         None => Arc::new(scan),
         Some(asked) => groups_on_codes(scan, asked)?,
     };
-    Ok(Planned::of_scan(database, rights, plan))
+    Ok(Planned::of_scan(database, rights, (plan, filter)))
 }
 
 /// Refuses a statement that works on one store only.
 pub(crate) fn refuse(what: &str) -> Error {
     Error::Invalid(format!(
-        "{what} is not for a cluster yet (coload load --into coload://any-node/table brings rows; CREATE TABLE .. SHARD BY and DROP \
-         TABLE are there)"
+        "{what} is not for a cluster yet (INSERT, COPY FROM, CREATE TABLE .. AS and coload load --into coload://any-node/table bring \
+         rows; DROP TABLE takes them all away)"
     ))
 }
 

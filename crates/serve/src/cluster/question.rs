@@ -1,11 +1,12 @@
 //! What a node asks a leaf: columns of the rows of a table that pass tests, as of a version of the map.
 //!
 //! ```text
-//!   form 1  version  table  name of the table  limit + 1 or 0  columns: count, numbers
+//!   form 2  version  table  name of the table  limit + 1 or 0  columns: count, numbers
 //!   tests: count; column and one of
 //!     0 range: two bounds, each 0 | 1 value | 2 value (excluded)     1 one of: count, values    2 none of: count, values
 //!     3 prefix: bytes    4 NULL    5 not NULL
 //!   groups: 0, or 1 and what `groups` says
+//!   shards: 0, or 1, count and numbers
 //! ```
 //!
 //! Values have the physical form of their column. Bytes of others are hostile: counts are checked against the bytes that
@@ -23,7 +24,7 @@ use super::groups::Aggregates;
 /// Name of the type of a ticket that is a question.
 pub const QUESTION_TYPE: &str = "type.coload/cluster.Question";
 /// Number of the form.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
 /// Most columns or tests.
 const COUNT_MAX: usize = 1 << 16;
 
@@ -44,6 +45,8 @@ pub struct Question {
     pub tests: Vec<Predicate>,
     /// Groups that are wanted in the place of rows.
     pub(crate) aggregates: Option<Aggregates>,
+    /// The shards whose rows are wanted, if not those of all; then there are no tests and no groups.
+    pub shards: Option<Vec<u32>>,
 }
 
 /// Whether tests can be sent: one that is a function cannot.
@@ -71,6 +74,11 @@ impl Question {
         }
         out.push(u8::from(self.aggregates.is_some()));
         self.aggregates.iter().for_each(|aggregates| aggregates.put(&mut out));
+        out.push(u8::from(self.shards.is_some()));
+        if let Some(shards) = &self.shards {
+            put_varint(&mut out, shards.len() as u64);
+            shards.iter().for_each(|shard| put_varint(&mut out, u64::from(*shard)));
+        }
         Ok(out)
     }
 
@@ -101,6 +109,7 @@ impl Question {
             columns: Vec::new(),
             tests: Vec::new(),
             aggregates: None,
+            shards: None,
         };
         let schema = schema(&question)?;
         let column = |reader: &mut ByteReader<'_>| match reader.varint_u32()? as usize {
@@ -120,7 +129,19 @@ impl Question {
             1 => Some(Aggregates::read(&mut reader, &schema)?),
             other => return Err(wrong(&format!("groups {other}"))),
         };
+        question.shards = match reader.u8()? {
+            0 => None,
+            1 => {
+                let count = reader.count(1)?;
+                Some((0..count).map(|_| reader.varint_u32()).collect::<Result<_>>()?)
+            }
+            other => return Err(wrong(&format!("shards {other}"))),
+        };
         reader.finish()?;
+        let is_whole = question.tests.is_empty() && question.aggregates.is_none();
+        if question.shards.is_some() && (!is_whole || question.limit.is_some()) {
+            return Err(wrong("some rows of some shards"));
+        }
         if question.columns.is_empty() {
             return Err(wrong("no columns"));
         }
@@ -257,7 +278,18 @@ mod tests {
             columns: vec![2, 0],
             tests,
             aggregates: Some(Aggregates::default()),
+            shards: None,
         }
+    }
+
+    #[test]
+    fn shards_come_back_and_stand_alone() {
+        let (tests, aggregates, shards) = (Vec::new(), None, Some(vec![3, 900]));
+        let whole = Question { limit: None, tests, aggregates, shards, ..question() };
+        let back = Question::decode(&whole.encode().unwrap(), |_| Ok(schema())).unwrap();
+        assert_eq!(back.shards, Some(vec![3, 900]));
+        let some = Question { limit: Some(1), ..whole };
+        assert!(Question::decode(&some.encode().unwrap(), |_| Ok(schema())).is_err());
     }
 
     #[test]

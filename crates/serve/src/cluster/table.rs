@@ -47,7 +47,16 @@ impl ClusterTable {
     /// The places of leaves that can have rows which pass the tests.
     fn leaves_of(&self, tests: &[Predicate]) -> Vec<usize> {
         let all = || (0..self.table.leaves.len()).collect();
-        let ShardBy::Columns(columns) = &self.table.shard_by else { return all() };
+        let columns = match &self.table.shard_by {
+            ShardBy::InTurn => return all(),
+            // One has all rows: this node if it is a leaf, else one that other nodes do not all take.
+            ShardBy::Everywhere => {
+                let member = self.reading.cluster.member().id();
+                let other = member.as_u128() % self.table.leaves.len().max(1) as u128;
+                return vec![self.table.place_of(member).unwrap_or(other as usize)];
+            }
+            ShardBy::Columns(columns) => columns,
+        };
         let mut rows: Vec<Vec<&Value>> = vec![Vec::new()];
         for column in columns {
             let values = tests.iter().find_map(|test| match &test.test {
@@ -151,6 +160,7 @@ impl TableProvider for ClusterTable {
             columns: if projection.is_empty() { vec![0] } else { projection.clone() },
             tests,
             aggregates: None,
+            shards: None,
         };
         let schema = Arc::new(self.own.arrow().project(&projection)?);
         let cluster = self.reading.cluster.clone();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use coload_ddl::Schema;
-use coload_load::{Hooks, LoadRequest, Resources, load, project};
-use coload_store::{LoadTarget, Store};
+use coload_load::{Destination, Hooks, Leaves, LoadRequest, Resources, load, project};
+use coload_store::LoadTarget;
 use coload_threads::spawn;
 use coload_types::{Column, Error, Result};
 use datafusion::catalog::default_table_source::DefaultTableSource;
@@ -76,13 +76,27 @@ pub(crate) fn hold(database: &Database) -> Option<MemoryReservation> {
     held.try_grow(database.options().memory / MEMORY_SHARE).ok().map(|()| held)
 }
 
-/// Runs it, and tells how many rows it made. It ends when nobody waits for it any more.
+/// Runs a load into the store, or into the leaves of the cluster that it is in, and tells how many rows it made. `request` is
+/// called on the thread of the load, and may wait for the first rows. It ends when nobody waits for it any more.
 ///
 /// # Errors
 /// Those of a load.
 pub(crate) async fn run_load(
     database: &Database,
-    request: LoadRequest,
+    request: impl FnOnce() -> Result<LoadRequest> + Send + 'static,
+    held: MemoryReservation,
+) -> Result<u64> {
+    run_load_into(database, None, request, held).await
+}
+
+/// The same, into leaves that are known, if they are.
+///
+/// # Errors
+/// Those of a load.
+pub(crate) async fn run_load_into(
+    database: &Database,
+    into: Option<Leaves>,
+    request: impl FnOnce() -> Result<LoadRequest> + Send + 'static,
     held: MemoryReservation,
 ) -> Result<u64> {
     let resources = Resources {
@@ -92,10 +106,18 @@ pub(crate) async fn run_load(
     };
     let hooks = Hooks::default();
     let ended = EndOnDrop::new(&hooks);
-    let store: Store = database.store().clone();
+    let (store, cluster) = (database.store().clone(), database.options().cluster.clone());
     let (tell, told) = tokio::sync::oneshot::channel();
     let work = move || {
-        let loaded = load(&request, &resources, &hooks, &store).map(|report| report.rows());
+        let loaded = request().and_then(|request| {
+            let into: Box<dyn Destination> = match (into, cluster) {
+                (Some(leaves), _) => Box::new(leaves),
+                (None, Some(cluster)) => Box::new(cluster.into_leaves(request.mode)),
+                (None, None) => Box::new(store),
+            };
+            load(&request, &resources, &hooks, &*into)
+        });
+        let loaded = loaded.map(|report| report.rows());
         drop(held);
         // Whoever waited may have gone.
         let _ = tell.send(loaded);

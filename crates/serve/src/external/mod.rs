@@ -36,7 +36,7 @@ use crate::catalog::ExtraTable;
 use crate::planning::pause::paused;
 use crate::rights::Rights;
 pub use allowed::{Allowed, ExternalPlace};
-pub(crate) use load::{EndOnDrop, hold, load_of, run_load};
+pub(crate) use load::{EndOnDrop, hold, load_of, run_load, run_load_into};
 pub use reference::{ExternalOption, ExternalReference, OptionValue, ReadAs};
 pub(crate) use rows::{Reading, read_all};
 pub(crate) use scan::ExternalScanExec;

@@ -357,7 +357,7 @@ impl FlightSqlService for Service {
         request: Request<Ticket>,
     ) -> Served<Response<Rows>> {
         let rights = self.caller(&request)?;
-        let snapshot = self.shared.database.store().snapshot().map_err(status)?;
+        let (snapshot, _) = self.shared.database.newest().map_err(status)?;
         self.catalog_rows(metadata::tables(query, &snapshot, &rights))
     }
 

@@ -94,7 +94,7 @@ fn target(
     let unknown = || Error::Invalid("the ingest does not say what to do with the table".into());
     let if_exists = Exists::try_from(if_exists).map_err(|_| unknown())?;
     let if_not_exist = NotExist::try_from(if_not_exist).map_err(|_| unknown())?;
-    let snapshot = database.store().snapshot()?;
+    let (snapshot, _) = database.newest()?;
     let name = command.table.clone();
     rights.require(Role::Load, &name)?;
     let Some(table) = snapshot.table(&name) else {

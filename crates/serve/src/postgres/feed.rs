@@ -36,8 +36,7 @@ pub(super) async fn copy_in(
     text: &str,
 ) -> Result<i64, Ended> {
     let database = session.service.database().clone();
-    let store = database.own_store("COPY FROM").map_err(Fault::from)?;
-    let snapshot = store.snapshot().map_err(Fault::from)?;
+    let (snapshot, _) = database.newest().map_err(Fault::from)?;
     let rights = session.rights.clone();
     let table = find_table(&snapshot, &copy.table).map(|index| &snapshot.tables()[index]);
     let table = table
@@ -71,7 +70,7 @@ pub(super) async fn copy_in(
         None => Box::new(Once),
     }));
     let own = database.clone();
-    let load = async move { run_load(&own, request, held).await };
+    let load = async move { run_load(&own, || Ok(request), held).await };
     let load = async {
         let loaded = database.spawn_owned(load).await;
         loaded.map_err(|e| coload_types::Error::Refused(format!("internal error: {e}")))?

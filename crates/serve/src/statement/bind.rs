@@ -19,7 +19,9 @@ use datafusion::arrow::{
 };
 use datafusion::catalog::{TableProvider, streaming::StreamingTable};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::session_state::SessionState;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{stream::RecordBatchStreamAdapter, streaming::PartitionStream};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Insert, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
@@ -33,7 +35,7 @@ use crate::database::Database;
 use crate::error::{from_datafusion, to_datafusion};
 use crate::rights::Rights;
 use crate::rules::check_years;
-use crate::write::{RowWriter, write_rows};
+use crate::write::write_rows;
 
 /// Name of the table of parameters: a control character, so that no statement can mean it.
 const ROWS: &str = "\u{1}rows";
@@ -174,22 +176,65 @@ async fn insert_each(
     user: &str,
     insert: insert::Insert,
     fields: &ArrowSchema,
-    mut rows: SendableRecordBatchStream,
+    rows: SendableRecordBatchStream,
 ) -> Result<u64> {
     let (session, target, plan) = insert.into_parts();
-    let mut writer = RowWriter::begin(database, target.in_order())?;
-    while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {
-        for row in 0..batch.num_rows() {
-            let Some(plan) = Parameters::of_row(&batch, row)?.bind(&plan, fields)? else {
+    let each = EachRow {
+        database: database.clone(),
+        user: user.to_owned(),
+        session,
+        plan,
+        fields: fields.clone(),
+        rows,
+        batch: None,
+        made: None,
+    };
+    let made = futures::stream::unfold(each, |mut each| async move {
+        let next = each.next().await.map_err(to_datafusion).transpose()?;
+        Some((next, each))
+    });
+    write_rows(database, target.in_order(), LoadKind::Insert, Box::pin(made)).await
+}
+
+/// What an INSERT makes of rows of parameters, one after the other.
+struct EachRow {
+    database: Database,
+    user: String,
+    session: SessionState,
+    plan: LogicalPlan,
+    fields: ArrowSchema,
+    rows: SendableRecordBatchStream,
+    /// Parameters, and which row of them is next.
+    batch: Option<(RecordBatch, usize)>,
+    /// What is made of the row before.
+    made: Option<SendableRecordBatchStream>,
+}
+
+impl EachRow {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(made) = &mut self.made {
+                match made.try_next().await.map_err(from_datafusion)? {
+                    Some(batch) => return Ok(Some(batch)),
+                    None => self.made = None,
+                }
+            }
+            let Some((batch, row)) = self.batch.take().filter(|(b, row)| *row < b.num_rows())
+            else {
+                match self.rows.try_next().await.map_err(from_datafusion)? {
+                    Some(batch) => self.batch = Some((batch, 0)),
+                    None => return Ok(None),
+                }
                 continue;
             };
-            let mut made = stream(database, user, &session, &plan).await?;
-            while let Some(batch) = made.try_next().await.map_err(from_datafusion)? {
-                writer.append(batch).await?;
+            let bound = Parameters::of_row(&batch, row)?.bind(&self.plan, &self.fields)?;
+            self.batch = Some((batch, row + 1));
+            if let Some(plan) = bound {
+                let made = stream(&self.database, &self.user, &self.session, &plan).await?;
+                self.made = Some(made);
             }
         }
     }
-    writer.publish_and_merge(database, LoadKind::Insert).await
 }
 
 /// The parameters as a table with the columns `$1`, `$2` and so on, that can be read once.

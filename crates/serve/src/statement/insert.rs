@@ -135,10 +135,12 @@ impl CreateAs {
         if self.is_kept {
             return count(0);
         }
-        if let Some(load) = load_of(&self.rows, &self.target)
+        // Where types may become wider the rows are read again, which leaves do not wait for.
+        if database.options().cluster.is_none()
+            && let Some(load) = load_of(&self.rows, &self.target)
             && let Some(held) = hold(database)
         {
-            return count(run_load(database, load, held).await?);
+            return count(run_load(database, || Ok(load), held).await?);
         }
         let rows = stream(database, user, &self.session, &self.rows).await?;
         let rows = renamed(rows, &self.columns);

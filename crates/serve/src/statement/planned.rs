@@ -9,12 +9,16 @@ use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef, UInt64Type}
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use futures::StreamExt;
 
 use super::answers::done;
 use super::{alter, change, copy, ddl, insert, shard, spelling, view};
 use crate::Answer;
+use crate::cluster::{self, ShardFilter};
 use crate::database::Database;
+use crate::error::to_datafusion;
 use crate::external::Experience;
 use crate::memory::execute;
 use crate::rights::Rights;
@@ -48,7 +52,11 @@ pub(super) enum Work {
     Scan {
         session: Box<SessionState>,
         plan: Arc<dyn ExecutionPlan>,
+        /// The shards whose rows are asked for, if not all are.
+        filter: Option<ShardFilter>,
     },
+    /// ALTER CLUSTER.
+    Move(cluster::Step),
     /// CREATE TABLE .. SHARD BY.
     Shard(Box<shard::NewTable>),
     /// Its parameters have no values yet.
@@ -104,12 +112,12 @@ impl Planned {
     pub(crate) fn of_scan(
         database: &Database,
         rights: &Rights,
-        plan: Arc<dyn ExecutionPlan>,
+        (plan, filter): (Arc<dyn ExecutionPlan>, Option<ShardFilter>),
     ) -> Self {
         let session = Box::new(database.session_of_plan());
         Planned {
             schema: plan.schema(),
-            work: Work::Scan { session, plan },
+            work: Work::Scan { session, plan, filter },
             rights: rights.clone(),
             parameters: ArrowSchema::empty(),
             experience: Arc::default(),
@@ -143,15 +151,15 @@ impl Planned {
                 let rows = execute(&session, Some(&logical), plan)?;
                 Ok(Answer::new(spelling::renamed(rows, &self.schema)))
             }
-            Work::Scan { session, plan } => execute(&session, None, plan).map(Answer::new),
-            Work::Insert(insert) => {
-                database.own_store("INSERT")?;
-                insert.run(database, user).await
+            Work::Scan { session, plan, filter } => {
+                let rows = execute(&session, None, plan)?;
+                let Some(filter) = filter else { return Ok(Answer::new(rows)) };
+                let kept = rows.map(move |batch| filter.apply(&batch?).map_err(to_datafusion));
+                Ok(Answer::new(Box::pin(RecordBatchStreamAdapter::new(self.schema, kept))))
             }
-            Work::CreateAs(table) => {
-                database.own_store("CREATE TABLE .. AS")?;
-                table.run(database, user).await
-            }
+            Work::Move(step) => step.run(database, &self.rights).await,
+            Work::Insert(insert) => insert.run(database, user).await,
+            Work::CreateAs(table) => table.run(database, user).await,
             Work::Change(change) => {
                 database.own_store("a change of rows")?;
                 change.run(database, &self.rights).await

@@ -1,8 +1,9 @@
-//! `CREATE TABLE .. SHARD BY (columns) [SHARDS n]`: how a table is spread over the leaves of a cluster.
+//! `CREATE TABLE .. SHARD BY (columns) [SHARDS n]` and `CREATE REFERENCE TABLE`: how a table is spread over the leaves of a
+//! cluster.
 //!
-//! The parser knows no such words, so they are cut off the end of the text first. What is left is a CREATE TABLE as any.
+//! The parser knows no such words, so they are cut out of the text first. What is left is a CREATE TABLE as any.
 
-use coload_cluster::SHARDS_DEFAULT;
+use coload_cluster::{SHARDS_DEFAULT, ShardBy};
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{CreateTable, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -21,8 +22,16 @@ use crate::rights::Rights;
 /// A table that is to be made on all leaves.
 pub(crate) struct NewTable {
     table: CreateTable,
-    columns: Vec<String>,
-    shards: u32,
+    spread: Spread,
+}
+
+/// What a statement says of which leaf has which row.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// SHARD BY these columns, in so many shards.
+    By(Vec<String>, u32),
+    /// REFERENCE: all have all.
+    Everywhere,
 }
 
 /// What stands behind SHARD BY.
@@ -35,9 +44,17 @@ struct Clause {
 pub(crate) fn parse_sharded(text: &str, limits: &StatementLimits) -> Result<Option<NewTable>> {
     let begins = |word: &str, of: &str| word.eq_ignore_ascii_case(of);
     let mut words = text.split_whitespace();
-    if !words.next().is_some_and(|word| begins(word, "CREATE"))
-        || !text.to_ascii_uppercase().contains("SHARD")
-    {
+    if !words.next().is_some_and(|word| begins(word, "CREATE")) {
+        return Ok(None);
+    }
+    if let Some(word) = words.next().filter(|word| begins(word, "REFERENCE")) {
+        // The second word of the text, wherever that stands.
+        let at = word.as_ptr() as usize - text.as_ptr() as usize;
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        let table = new_table(&[before, after].concat(), "REFERENCE", limits)?;
+        return Ok(Some(NewTable { table, spread: Spread::Everywhere }));
+    }
+    if !text.to_ascii_uppercase().contains("SHARD") {
         return Ok(None);
     }
     let Some(at) = clause_starts(text) else { return Ok(None) };
@@ -49,18 +66,24 @@ pub(crate) fn parse_sharded(text: &str, limits: &StatementLimits) -> Result<Opti
             }
             other => other,
         })?;
-    let Statement::CreateTable(mut table) = parse_statement(before, limits)? else {
-        return Err(unsupported("SHARD BY", "it is for CREATE TABLE"));
+    let table = new_table(before, "SHARD BY", limits)?;
+    let shards = u32::try_from(shards.unwrap_or(SHARDS_DEFAULT.into())).unwrap_or(u32::MAX);
+    Ok(Some(NewTable { table, spread: Spread::By(columns, shards) }))
+}
+
+/// The CREATE TABLE that is left without what it says of leaves.
+fn new_table(text: &str, said: &str, limits: &StatementLimits) -> Result<CreateTable> {
+    let Statement::CreateTable(mut table) = parse_statement(text, limits)? else {
+        return Err(unsupported(said, "it is for CREATE TABLE"));
     };
     check_create(&mut table, limits)?;
-    if table.query.is_some() {
-        return Err(unsupported(
-            "SHARD BY of CREATE TABLE .. AS",
-            "make the table, and load into it",
-        ));
+    match table.query {
+        None => Ok(table),
+        Some(_) => Err(unsupported(
+            &format!("{said} of CREATE TABLE .. AS"),
+            "make the table, and INSERT INTO it",
+        )),
     }
-    let shards = u32::try_from(shards.unwrap_or(SHARDS_DEFAULT.into())).unwrap_or(u32::MAX);
-    Ok(Some(NewTable { table, columns, shards }))
 }
 
 /// The byte at which SHARD BY stands, outside of brackets, quotes and comments.
@@ -132,7 +155,7 @@ fn read_clause(parser: &mut Parser<'_>) -> std::result::Result<Clause, ParserErr
 impl NewTable {
     /// Makes it on all leaves.
     pub(crate) fn run(&self, database: &Database, rights: &Rights) -> Result<Answer> {
-        create(database, rights, &self.table, Some((&self.columns, self.shards)))
+        create(database, rights, &self.table, Some(&self.spread))
     }
 }
 
@@ -141,11 +164,11 @@ pub(crate) fn create(
     database: &Database,
     rights: &Rights,
     table: &CreateTable,
-    sharded: Option<(&[String], u32)>,
+    spread: Option<&Spread>,
 ) -> Result<Answer> {
     let Some(cluster) = &database.options().cluster else {
         return Err(Error::Invalid(
-            "SHARD BY is for a cluster, and this store is in none (coload serve --cluster)".into(),
+            "SHARD BY is for a cluster, as REFERENCE is, and this store is in none (coload serve --cluster)".into(),
         ));
     };
     let (name, on_existing) = (table_name(&table.name)?, on_existing(table)?);
@@ -154,9 +177,11 @@ pub(crate) fn create(
     if !schema.indexes().is_empty() {
         return Err(crate::cluster::refuse("an index"));
     }
-    let (names, shards) = sharded.unzip();
-    let by = shard_by(&schema, names)?;
-    let shards = shards.unwrap_or(SHARDS_DEFAULT);
+    let (by, shards) = match spread {
+        None => (shard_by(&schema, None)?, SHARDS_DEFAULT),
+        Some(Spread::By(names, shards)) => (shard_by(&schema, Some(names))?, *shards),
+        Some(Spread::Everywhere) => (ShardBy::Everywhere, 1),
+    };
     cluster.member().create_table(&name, &schema, (&by, shards), on_existing)?;
     Ok(done())
 }
@@ -166,15 +191,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn read(text: &str) -> Result<Option<(Vec<String>, u32)>> {
+    fn read(text: &str) -> Result<Option<Spread>> {
         let found = parse_sharded(text, &StatementLimits::default())?;
-        Ok(found.map(|table| (table.columns, table.shards)))
+        Ok(found.map(|table| table.spread))
     }
 
     #[test]
     fn a_clause_is_read_where_it_stands_last() {
         let of = |columns: &[&str], shards| {
-            Some((columns.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>(), shards))
+            Some(Spread::By(columns.iter().map(|c| (*c).to_owned()).collect(), shards))
         };
         assert_eq!(
             read("CREATE TABLE t (a INT) SHARD BY (a)").unwrap(),
@@ -186,6 +211,16 @@ mod tests {
         assert_eq!(read(text).unwrap(), None);
         assert_eq!(read("SELECT shard FROM t").unwrap(), None);
         assert_eq!(read("CREATE TABLE shard (by INT)").unwrap(), None);
+    }
+
+    #[test]
+    fn a_reference_table_is_one_that_says_so_first() {
+        let text = "create\n reference TABLE IF NOT EXISTS t (a INT, reference INT)";
+        assert_eq!(read(text).unwrap(), Some(Spread::Everywhere));
+        assert_eq!(read("CREATE TABLE reference (a INT)").unwrap(), None);
+        assert!(read("CREATE REFERENCE TABLE t AS SELECT 1").is_err());
+        assert!(read("CREATE REFERENCE VIEW t AS SELECT 1").is_err());
+        assert!(read("CREATE REFERENCE TABLE t (a INT) SHARD BY (a)").is_err());
     }
 
     #[test]

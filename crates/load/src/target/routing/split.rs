@@ -63,6 +63,8 @@ pub fn split_rows(
     let hashes = match shard_by {
         // Rows of a chunk are dealt from a shard of its own on: chunks have few rows, or many.
         ShardBy::InTurn => RowHashes::in_turn((chunk as u64) << 32, rows),
+        // There is one shard, and one way to all leaves.
+        ShardBy::Everywhere => RowHashes::new(rows),
         ShardBy::Columns(by) => {
             let mut hashes = RowHashes::new(rows);
             by.iter().for_each(|column| hashes.add(&columns[*column], types[*column]));

@@ -21,6 +21,9 @@ fn table(leaves: u128, shards: u32, shard_by: ShardBy) -> Table {
         shard_by,
         shards: coload_cluster::assign_shards(1, shards, &leaves),
         leaves,
+        making: None,
+        moving: None,
+        since: 0,
     }
 }
 
@@ -176,6 +179,17 @@ proptest! {
         all.sort();
         prop_assert_eq!(found, all);
     }
+}
+
+#[test]
+fn each_leaf_of_a_table_that_is_everywhere_gets_all_rows() {
+    let mut everywhere = table(3, 1, ShardBy::Everywhere);
+    everywhere.shards = vec![0];
+    let fragments: Vec<Vec<Row>> = (0..3)
+        .map(|n| (0..30).map(|k| (Some(n * 30 + k), Some(format!("{}", k % 4)))).collect())
+        .collect();
+    let all: Vec<Row> = fragments.iter().flatten().cloned().collect();
+    assert_eq!(route(&everywhere, &fragments), vec![all; 3]);
 }
 
 #[test]
