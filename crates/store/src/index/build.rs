@@ -84,7 +84,7 @@ pub(super) fn build_index(
     sort_by_bytes(
         &keys,
         with,
-        |sorted| KeyRun::of(sorted),
+        KeyRun::of,
         |shared, run| {
             let (mut start, mut first) = (0, 0);
             for (end, last) in run.ends {
