@@ -7,7 +7,8 @@
 //!
 //! Packed keys of at most 64 bits with the row are sorted by radix, those of at most 128 by comparison. Keys with text, or
 //! of more bits, are bytes that are compared as the keys are ([`put_key`]): their first eight move with the row, the others
-//! are looked at where these are equal; long ones stay in their columns. Rows do not move.
+//! are looked at where these are equal; long ones stay in their columns. Rows do not move. Where such keys are many they are divided
+//! by a sample, and threads share them ([`Splitters`]).
 //!
 //! The order of keys is that of their values, column by column; NULL is last, and rows of equal keys keep their order.
 //!

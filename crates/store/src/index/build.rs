@@ -81,19 +81,14 @@ pub(super) fn build_index(
     let rows = rows.map_err(|_| Error::Limit("a segment of over 2^32 rows".into()))? as usize;
     let keys = SegmentKeys::of_index(segment, schema, columns)?;
     let mut encoder = IndexEncoder::new(rows, put);
-    sort_by_bytes(
-        &keys,
-        with,
-        |sorted| KeyRun::of(sorted),
-        |shared, run| {
-            let (mut start, mut first) = (0, 0);
-            for (end, last) in run.ends {
-                encoder.push(shared, &run.keys[start..end], &run.rows[first..last])?;
-                (start, first) = (end, last);
-            }
-            Ok(())
-        },
-    )?;
+    sort_by_bytes(&keys, with, KeyRun::of, |shared, run| {
+        let (mut start, mut first) = (0, 0);
+        for (end, last) in run.ends {
+            encoder.push(shared, &run.keys[start..end], &run.rows[first..last])?;
+            (start, first) = (end, last);
+        }
+        Ok(())
+    })?;
     encoder.finish()
 }
 
