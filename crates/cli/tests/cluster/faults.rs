@@ -182,8 +182,8 @@ fn a_map_in_an_object_store_commits_once_whoever_ends_and_whatever_is_lost() {
     server.faults().set(move |request| {
         let count = count.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
         match request.method.as_str() {
-            "PUT" if count % 3 == 0 => Some(coload_object_server::Fault::Cut(0)),
-            _ if count % 5 == 0 => Some(coload_object_server::Fault::Status(503)),
+            "PUT" if count.is_multiple_of(3) => Some(coload_object_server::Fault::Cut(0)),
+            _ if count.is_multiple_of(5) => Some(coload_object_server::Fault::Status(503)),
             _ => None,
         }
     });

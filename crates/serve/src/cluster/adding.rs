@@ -92,7 +92,7 @@ fn check_keys(request: &LoadRequest) -> Result<()> {
 
 impl Cluster {
     /// Where a load into a table goes.
-    pub(crate) fn into_leaves(&self, mode: LoadMode) -> IntoLeaves {
+    pub(crate) fn leaves_for(&self, mode: LoadMode) -> IntoLeaves {
         IntoLeaves { member: Arc::clone(self.member()), mode }
     }
 }

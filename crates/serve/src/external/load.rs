@@ -112,7 +112,7 @@ pub(crate) async fn run_load_into(
         let loaded = request().and_then(|request| {
             let into: Box<dyn Destination> = match (into, cluster) {
                 (Some(leaves), _) => Box::new(leaves),
-                (None, Some(cluster)) => Box::new(cluster.into_leaves(request.mode)),
+                (None, Some(cluster)) => Box::new(cluster.leaves_for(request.mode)),
                 (None, None) => Box::new(store),
             };
             load(&request, &resources, &hooks, &*into)
