@@ -91,7 +91,8 @@ fn any_number_of_threads_gives_the_same_segments() {
     let mut all = Vec::new();
     for threads in [1, 2, 4] {
         let store = store(&dir, &format!("s{threads}"));
-        let mut options = parquet_options(&[path.clone()], "c0 VARCHAR, c1 BIGINT, c2 DATE");
+        let mut options =
+            parquet_options(std::slice::from_ref(&path), "c0 VARCHAR, c1 BIGINT, c2 DATE");
         options.resources.chunk_bytes = 32 << 10;
         options.resources.fragments_per_partition = 5;
         options.resources.threads = threads;
