@@ -81,19 +81,12 @@ impl PartitionPlan {
 
     /// The symbols of all columns that are read.
     pub fn symbols(&self) -> Arc<KnownSymbols> {
-        let encoder = |plan: &ColumnPlan| match plan {
-            ColumnPlan::Text { encoder, .. } => Some(Arc::clone(encoder)),
-            _ => None,
-        };
-        self.read.iter().map(encoder).collect()
+        self.read.iter().map(|plan| encoder_of(plan).cloned()).collect()
     }
 
     /// The symbols of a column read whose texts are plain.
     pub fn read_encoder(&self, column: usize) -> Option<&SymbolEncoder> {
-        match &self.read[column] {
-            ColumnPlan::Text { encoder, .. } => Some(encoder),
-            _ => None,
-        }
+        encoder_of(&self.read[column]).map(Arc::as_ref)
     }
 
     /// The page of a fragment's column of the table that was never meant to have codes.
@@ -114,10 +107,15 @@ impl PartitionPlan {
 
     /// The symbols of a column whose texts are plain.
     pub fn encoder(&self, column: usize) -> Option<&Arc<SymbolEncoder>> {
-        match &self.columns[column] {
-            ColumnPlan::Text { encoder, .. } => Some(encoder),
-            _ => None,
-        }
+        encoder_of(&self.columns[column])
+    }
+}
+
+/// The symbols of a column whose texts are plain.
+fn encoder_of(plan: &ColumnPlan) -> Option<&Arc<SymbolEncoder>> {
+    match plan {
+        ColumnPlan::Text { encoder, .. } => Some(encoder),
+        _ => None,
     }
 }
 

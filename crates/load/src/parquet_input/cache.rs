@@ -63,6 +63,7 @@ struct Kept<K, T> {
     bytes: usize,
 }
 
+/// What is under a key, and what is known of it.
 #[derive(Debug, Default)]
 struct Item<T> {
     is: Arc<T>,
@@ -80,6 +81,10 @@ impl<K, T> Default for Kept<K, T> {
 impl<K: Copy + Eq + Hash, T: Default> Kept<K, T> {
     /// What is under a key: what was there, or the default.
     fn get_or_push(&mut self, key: K) -> Arc<T> {
+        // Keys of what went are not kept for all of a load.
+        while self.order.front().is_some_and(|oldest| !self.items.contains_key(oldest)) {
+            self.order.pop_front();
+        }
         let order = &mut self.order;
         let item = self.items.entry(key).or_insert_with(|| {
             order.push_back(key);

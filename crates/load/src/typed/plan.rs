@@ -1,7 +1,7 @@
 //! How the columns of a partition of rows that have types are read.
 //!
-//! Numbers without codes are pages as soon as they are read, and so are texts: their symbols are those of the partition before, or are
-//! chosen for the first rows. So what is planned depends on these rows only, whoever reads them.
+//! Numbers without codes are pages as soon as they are read, and so are texts: their symbols are those of the first partition where they
+//! suit, else they are chosen for the first rows. So what is planned depends on the rows only, whoever reads them.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
