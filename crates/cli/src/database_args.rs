@@ -27,8 +27,9 @@ pub struct DatabaseArgs {
     /// All rows or none (the default)
     #[arg(long, conflicts_with = "resumable", help_heading = "Database")]
     pub atomic: bool,
-    /// Chunks stay, each with a line in the table coload_loads: the same load goes on behind them
-    #[arg(long, help_heading = "Database")]
+    /// What was loaded stays if the load is interrupted, and the same command goes on behind it: chunks of a database, each with a
+    /// line in the table coload_loads, or segments of a store; loads of objects into a store and loads into servers do so anyway
+    #[arg(long)]
     pub resumable: bool,
     /// Build indexes and constraints of a table without rows after its rows: faster for many, but a row that breaks one fails
     /// the load

@@ -54,6 +54,11 @@ pub fn text(report: &LoadReport) -> String {
             });
         }
     }
+    if report.known_rows > 0 {
+        let rows = show_count(report.known_rows);
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{rows} rows were loaded by an earlier attempt, and not read again");
+    }
     out.push_str(&sorted(report));
     out.push_str(&keys(report));
     out.push_str(&merge(report));

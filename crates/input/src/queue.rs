@@ -142,6 +142,13 @@ impl TextQueue {
         TextQueue { windows: Arc::new(Windows::new(bytes)), ..self }
     }
 
+    /// Leaves the first inputs out; the others keep their numbers. Before anything is taken.
+    pub fn skip(&self, inputs: usize) {
+        let mut inner = self.lock();
+        // They are opened when they are taken out here.
+        (0..inputs).for_each(|_| drop(inner.waiting.next()));
+    }
+
     /// The next text in the order of the inputs.
     ///
     /// # Errors

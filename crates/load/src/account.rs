@@ -71,6 +71,8 @@ pub struct Account {
     record_bytes: u64,
     /// Rows of each chunk so far.
     chunk_rows: Vec<u32>,
+    /// Inputs before the one that an earlier attempt read last.
+    known_files: usize,
 }
 
 /// Where the columns stand in the inputs of a load, if these are sheets.
@@ -140,6 +142,7 @@ impl Account {
             sampled: request.sample_bytes.is_some(),
             record_bytes: 0,
             chunk_rows: Vec::new(),
+            known_files: 0,
         })
     }
 
@@ -156,6 +159,7 @@ impl Account {
     pub fn add_known(&mut self, known: &PartitionAccount) -> Result<()> {
         for part in &known.files {
             let index = part.file as usize;
+            self.end_known(index.min(self.files.len()));
             let Some(file) = self.files.get_mut(index) else {
                 return Err(Error::Corrupt(format!("input {index} of an earlier attempt")));
             };
@@ -163,10 +167,24 @@ impl Account {
             file.rejects += part.rejects;
             file.filtered += part.filtered;
             file.text_bytes = file.text_bytes.max(part.end);
-            self.read[index].lines += part.lines;
-            self.read[index].to = part.end;
+            let read = &mut self.read[index];
+            read.lines += part.lines;
+            let before = std::mem::replace(&mut read.to, part.end);
+            self.record_bytes += part.end.saturating_sub(before);
         }
         known.rejects.iter().try_for_each(|reject| self.keep_reject(reject?))
+    }
+
+    /// Of inputs that come in order, an earlier attempt read those before one to their ends.
+    fn end_known(&mut self, file: usize) {
+        for number in self.known_files..file {
+            let read = &mut self.read[number];
+            if read.end == END_UNKNOWN && !self.parts.contains_key(&number) {
+                read.end = read.to;
+                self.files[number].bytes = self.inputs.bytes(number).unwrap_or(0);
+            }
+        }
+        self.known_files = self.known_files.max(file);
     }
 
     /// Notes what came with a chunk before it is parsed: lines before the first records of inputs, and stored bytes.

@@ -17,6 +17,7 @@ use coload_source::{ColumnForm, LeftOut, Mended, ParseTime, RejectedRecord};
 use coload_threads::StepClock;
 use coload_transform::{DistinctSketch, Fragment, TemporaryDictionary};
 use coload_types::Result;
+use coload_wire::PartitionAccount;
 
 use crate::account::Account;
 use crate::partition::PartitionPlan;
@@ -52,6 +53,16 @@ pub trait Format: Sized + Sync {
 
     /// Chunks in all; `None` where they are taken one by one.
     fn chunks(&self) -> Option<usize>;
+
+    /// Begins behind what an earlier attempt read, where chunks are taken one by one.
+    fn begin_behind(&self, reached: Reached) {
+        let _ = reached;
+    }
+
+    /// Whether [`Self::begin_behind`] does so.
+    fn can_begin_behind(&self) -> bool {
+        false
+    }
 
     /// What is known of each input before its records are read.
     fn bounds(&self) -> Vec<InputBounds>;
@@ -119,6 +130,30 @@ pub struct Position {
     pub chunks: usize,
     /// Where the records of the last of them end, of an input that is a file.
     pub end: u64,
+}
+
+/// How far an earlier attempt read inputs that come in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// The input that it read last.
+    pub file: usize,
+    /// Where the last record ends in its text.
+    pub end: u64,
+    /// Lines of its records so far.
+    pub lines: u64,
+}
+
+impl Reached {
+    /// Where partitions end.
+    pub fn of<'a>(accounts: impl Iterator<Item = &'a PartitionAccount>) -> Option<Self> {
+        let shares = accounts.flat_map(|account| &account.files);
+        shares.fold(None, |reached: Option<Reached>, share| {
+            let file = share.file as usize;
+            let before = reached.filter(|reached| reached.file == file);
+            let lines = before.map_or(0, |before| before.lines) + share.lines;
+            Some(Reached { file, end: share.end, lines })
+        })
+    }
 }
 
 /// What is known of an input before its records are read.

@@ -75,6 +75,9 @@ const INPUTS_SHARE: usize = 64;
 const SORTED_ROW_BYTES: usize = 64;
 /// Share of the memory that the plain pages of a segment may have that is put in order.
 const SORTED_SHARE: usize = 4;
+/// Bytes of a segment's file from which on it is closed, of a load that is to go on if it is interrupted: what is lost then took no
+/// longer than a few seconds to read, at 1 Gbit/s.
+const KEPT_BYTES: usize = 128 << 20;
 /// Smallest chunk that a small memory leads to.
 const CHUNK_BYTES_LEAST: usize = 64 << 10;
 
@@ -89,6 +92,8 @@ pub struct Grain {
     pub dictionary_bytes: usize,
     /// Bytes that wait for the merge of a segment.
     pub segment_bytes: usize,
+    /// Bytes of a segment's file, with those that wait, of a load that keeps segments as soon as they are whole.
+    pub kept_bytes: usize,
     /// Rows of a segment of a table with a key: they are put in order at once.
     pub sorted_rows: u64,
     /// Bytes of its plain pages, for records that are longer than the sample's.
@@ -160,13 +165,15 @@ impl Grain {
             usize::try_from(bytes).unwrap_or(usize::MAX) / (chunk_bytes / 100 * percent).max(1)
         });
         let fragments = fragments.min(sorted_fragments);
+        let segment_bytes = if sorted.is_some() { 0 } else { given / SEGMENT_SHARE };
         Grain {
             chunk_bytes,
             fragments_per_partition: resources.fragments_per_partition.min(fragments).max(1),
             dictionary_bytes,
             sorted_rows: (memory / (SORTED_ROW_BYTES + 2 * record.text_bytes)).max(1) as u64,
             sorted_bytes: (memory / SORTED_SHARE) as u64,
-            segment_bytes: if sorted.is_some() { 0 } else { given / SEGMENT_SHARE },
+            segment_bytes,
+            kept_bytes: segment_bytes.min(KEPT_BYTES),
             encoders: encoders(memory),
             record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),
             large_bytes: memory / LARGE_SHARE,

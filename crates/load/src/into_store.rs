@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use coload_page::ColumnIndex;
 use coload_store::{
-    LoadDir, LoadKind, LoadMode, LoadRecord, LoadTarget, MergeReport, OnConflict, OrderedSegment,
-    ReadyLoad, SegmentEntry, SegmentSummary, Shown, SortSpaces, SortWith, Sorting, Store,
-    merge_small_within,
+    LoadDir, LoadId, LoadKind, LoadMode, LoadRecord, LoadTarget, MergeReport, OnConflict,
+    OrderedSegment, ReadyLoad, RememberedLoad, SegmentEntry, SegmentSummary, Shown, SortSpaces,
+    SortWith, Sorting, Store, merge_small_within,
 };
 use coload_threads::{Started, Step, StepClock, epoch_us};
-use coload_types::{Error, Result};
+use coload_types::display::display_value;
+use coload_types::{DataType, Error, Result, Value};
 
 use crate::account::Account;
 use crate::grain::Grain;
@@ -22,10 +23,11 @@ use crate::load::{Destination, Load};
 use crate::pipeline::{Loaded, Stop};
 use crate::reject_table::request_of_rejects;
 use crate::report::{
-    ColumnReport, LoadReport, Merged, Published, SortReport, published_without_rejects,
+    ColumnReport, Earlier, LoadReport, Merged, Published, SortReport, published_without_rejects,
 };
 use crate::request::{InputForm, LoadRequest};
 use crate::resources::Resources;
+use crate::resume::{Begins, ResumeJournal, begin, end};
 use crate::settle::publish_settled;
 use crate::share_into_store::take_share;
 use crate::target::DoneSegment;
@@ -52,13 +54,48 @@ impl Destination for Store {
             }
             return take_share(self, load.with_request(&request), share, &started);
         }
+        let mut journal = match begin(self, load.with_request(&request))? {
+            Begins::Plain => None,
+            Begins::Kept(journal) => Some(journal),
+            Begins::Published(id, known) => {
+                return Ok(report_known(&request.table, id, &known, &started));
+            }
+        };
+        let mut request = request;
+        if let Some(began_us) = journal.as_ref().map(|journal| journal.began_us())
+            && began_us != request.began_us
+        {
+            request.to_mut().begin_at(began_us)?;
+        }
         let pass = |request: &LoadRequest, pass| {
-            load_once(self, load.with_request(request), &started, pass)
+            let journal = journal.take();
+            let load = load.with_request(request);
+            let loaded = load_once(self, load, &started, (pass, journal.as_ref()));
+            match journal {
+                Some(journal) => end(self, journal, loaded),
+                None => loaded,
+            }
         };
         let (mut report, mut widened) = with_wider_types(&request, pass)?;
         widened.append(&mut report.widened);
         Ok(LoadReport { widened, ..report })
     }
+}
+
+/// The report of a load that was published when its process ended.
+fn report_known(table: &str, id: LoadId, known: &RememberedLoad, started: &Started) -> LoadReport {
+    let time = display_value(&Value::Int(known.finished_us), DataType::Timestamp);
+    let time = time.split('.').next().unwrap_or_default();
+    let held = format!(
+        "it was published at {time} UTC, before the process could say so: to load it once more, run the command again"
+    );
+    let mut report = LoadReport {
+        id: Some(id),
+        earlier: Some(Earlier { rows: known.rows, rejects: known.rejects, held }),
+        ..LoadReport::new(table.to_owned())
+    };
+    report.set_costs(started);
+    report
 }
 
 /// Runs passes until the types of inferred columns are wide enough.
@@ -114,6 +151,8 @@ pub struct Written<'a> {
     pub entries: Vec<SegmentEntry>,
     /// How rows were put in order, if the table has a key.
     pub sorted: Option<SortReport>,
+    /// Rows that an earlier attempt left.
+    pub known_rows: u64,
 }
 
 /// Writes the rows of a load.
@@ -124,7 +163,7 @@ pub fn write_once<'a>(
     store: &Store,
     load: Load<'a>,
     started: &Started,
-    pass: usize,
+    (pass, journal): (usize, Option<&Arc<ResumeJournal>>),
 ) -> std::result::Result<Written<'a>, Stop> {
     let mut dir = store.sorting_with(sort_with(load.resources)).begin_load(target(load.request))?;
     // Looked at before the inputs are read, too.
@@ -138,12 +177,14 @@ pub fn write_once<'a>(
     }
     // A space that is not there is told before the inputs are read.
     let sorting = dir.key().map(|_| sorting(&dir, load)).transpose()?;
-    let mut whole = run_legs(load, Some(&dir), pass)?;
+    let mut whole = run_legs(load, Some(&dir), journal, pass)?;
     if !whole.widened.is_empty() {
         dir.set_schema(whole.request.schema.clone())?;
     }
     let mut record = LoadRecord::new(dir.id(), kind(whole.request.mode));
-    record.key = whole.request.key.unwrap_or(record.id);
+    let journalled = journal.and_then(|journal| journal.id());
+    record.key = whole.request.key.or(journalled).unwrap_or(record.id);
+    let known_rows = whole.known_rows;
     let files = whole.loaded.account.files();
     record.started_us = started.epoch_us;
     record.finished_us = epoch_us();
@@ -158,7 +199,7 @@ pub fn write_once<'a>(
     let read = started.wall.elapsed();
     let entries = put_in_order(&mut dir, &mut whole, sorting.as_ref())?;
     let sorted = sorting.map(|sorting| SortReport::new(read, dir.sort_times(), &sorting.spaces));
-    Ok(Written { dir, record, whole, entries, sorted })
+    Ok(Written { dir, record, whole, entries, sorted, known_rows })
 }
 
 /// Refuses to tell records of what can be read only once, and is not kept.
@@ -238,7 +279,7 @@ pub(crate) fn ready_rejects(
     let hooks = Hooks { cancel: Arc::clone(&load.hooks.cancel), ..Hooks::default() };
     let load = Load { request: &request, resources: &resources, hooks: &hooks };
     load.check()?;
-    match write_once(store, load, &Started::now(), 0) {
+    match write_once(store, load, &Started::now(), (0, None)) {
         Ok(Written { dir, record, entries, .. }) => dir.ready(entries, record),
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Widen(_)) => Err(Error::Invalid("the columns of rejects are given".into())),
@@ -249,7 +290,7 @@ fn load_once(
     store: &Store,
     load: Load<'_>,
     started: &Started,
-    pass: usize,
+    pass: (usize, Option<&Arc<ResumeJournal>>),
 ) -> std::result::Result<LoadReport, Stop> {
     let unpublished = Unpublished::write(store, load, started, pass)?;
     let beside = load.request.beside.iter().map(|beside| write_beside(store, load, beside));
@@ -291,11 +332,11 @@ impl<'a> Unpublished<'a> {
         store: &Store,
         load: Load<'a>,
         started: &Started,
-        pass: usize,
+        pass: (usize, Option<&Arc<ResumeJournal>>),
     ) -> std::result::Result<Self, Stop> {
-        let Written { dir, record, whole, entries, sorted } =
+        let Written { dir, record, whole, entries, sorted, known_rows } =
             write_once(store, load, started, pass)?;
-        let AllLegs { loaded, segments, clock, request, widened, inputs } = whole;
+        let AllLegs { loaded, segments, clock, request, widened, inputs, .. } = whole;
         let Loaded { partitions, account, distinct, .. } = loaded;
         let (id, bytes_stored) = (dir.id(), entries.iter().map(|entry| entry.bytes).sum());
         let ready = clock.time(Step::Write, || dir.ready(entries, record))?;
@@ -310,6 +351,7 @@ impl<'a> Unpublished<'a> {
             partitions,
             bytes_stored,
             widened,
+            known_rows,
             sorted,
             published: Some(published),
             ..LoadReport::new(request.table.clone())
@@ -332,7 +374,7 @@ fn write_beside(
     let ((report, account, ready), mut widened) = with_wider_types(&request, |request, pass| {
         let load = load.with_request(request);
         let Unpublished { ready, account, clock, mut report, .. } =
-            Unpublished::write(store, load, &started, pass)?;
+            Unpublished::write(store, load, &started, (pass, None))?;
         report.set_steps(&clock);
         report.set_costs(&started);
         Ok((report, account, ready))

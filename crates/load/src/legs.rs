@@ -24,7 +24,7 @@ use coload_wire::ColumnFrom;
 
 use crate::arrow_ipc::Arrow;
 use crate::avro_input::Avro;
-use crate::format::Format;
+use crate::format::{Format, Reached};
 use crate::grain::Grain;
 use crate::load::Load;
 use crate::opened::OpenedStream;
@@ -33,6 +33,7 @@ use crate::pipeline::{Begun, Ended, Loaded, Pipeline, Stop};
 use crate::request::{InputForm, LoadRequest};
 use crate::reread::reread_request;
 use crate::resources::Resources;
+use crate::resume::{LegRecord, ResumeJournal, Resumed, ResumedLeg};
 use crate::spool::Spool;
 use crate::target::{DoneSegment, MadeSegments, Segments, Target};
 use crate::text::Text;
@@ -53,6 +54,8 @@ pub struct AllLegs<'a> {
     pub widened: Vec<Widened>,
     /// The inputs, where records may have to be told that are rows already.
     pub inputs: Option<Box<dyn ReadInputs>>,
+    /// Rows that an earlier attempt left.
+    pub known_rows: u64,
 }
 
 /// Inputs that were read, and are there to be read again.
@@ -232,20 +235,22 @@ fn run_once_of<F: Format>(
 pub fn run_legs<'a>(
     load: Load<'a>,
     dir: Option<&LoadDir>,
+    journal: Option<&Arc<ResumeJournal>>,
     pass: usize,
 ) -> std::result::Result<AllLegs<'a>, Stop> {
     match load.request.form {
-        InputForm::Text => run_legs_of::<Text>(load, dir, pass),
-        InputForm::Arrow => run_legs_of::<Arrow>(load, dir, pass),
-        InputForm::Parquet => run_legs_of::<Parquet>(load, dir, pass),
-        InputForm::Avro => run_legs_of::<Avro>(load, dir, pass),
-        InputForm::Rows => run_legs_of::<SourceRows>(load, dir, pass),
+        InputForm::Text => run_legs_of::<Text>(load, dir, journal, pass),
+        InputForm::Arrow => run_legs_of::<Arrow>(load, dir, journal, pass),
+        InputForm::Parquet => run_legs_of::<Parquet>(load, dir, journal, pass),
+        InputForm::Avro => run_legs_of::<Avro>(load, dir, journal, pass),
+        InputForm::Rows => run_legs_of::<SourceRows>(load, dir, journal, pass),
     }
 }
 
 fn run_legs_of<'a, F: Format + 'static>(
     load: Load<'a>,
     dir: Option<&LoadDir>,
+    journal: Option<&Arc<ResumeJournal>>,
     pass: usize,
 ) -> std::result::Result<AllLegs<'a>, Stop> {
     let mut request = Cow::Borrowed(load.request);
@@ -255,15 +260,38 @@ fn run_legs_of<'a, F: Format + 'static>(
     let mut begun = Begun::new(&request, &source, way)?;
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
     let mut first = 0;
+    let mut kept = None;
+    let can_go_on = source.chunks().is_some() || source.can_begin_behind();
+    let journal = journal.zip(dir).filter(|_| can_go_on);
+    if let Some((journal, dir)) = journal {
+        let resumed = journal.take(dir)?;
+        if let Some(reached) = Reached::of(resumed.accounts()) {
+            source.begin_behind(reached);
+        }
+        let leg = go_on(resumed, (&mut request, &mut begun), (&mut legs, &mut widened))?;
+        first = legs.iter().map(|leg: &Leg| leg.segments.len() as u32).sum();
+        kept = Some(leg);
+    }
+    let known_rows = (legs.iter().flat_map(|leg| &leg.segments))
+        .chain(kept.iter().flat_map(|leg| &leg.segments))
+        .map(|segment| segment.summary.rows)
+        .sum();
     let (loaded, clock, mut segments) = loop {
         let load = load.with_request(&request);
         let target = segments_of(load, dir, first);
+        let target = match journal {
+            Some((journal, _)) => {
+                target.kept_in(Arc::clone(journal), kept.take().unwrap_or_default())
+            }
+            None => target,
+        };
         let ended = Pipeline::new(load, &source, &target, way, begun)?.run()?;
         let (widening, next) = match ended {
             Ended::Whole(loaded, clock) => break (loaded, clock, target.into_done()),
             Ended::Cut { widening, begun } => (widening, begun),
         };
         first = target.started();
+        let rest = target.take_rest();
         let segments = target.into_done();
         let bytes = source.bytes_before(next.from, next.account.record_bytes());
         let leg = Leg { schema: request.schema.clone(), segments, bytes };
@@ -272,6 +300,19 @@ fn run_legs_of<'a, F: Format + 'static>(
         let now = widening.clone().widen(request.to_mut(), &bounds)?;
         if !same_rows(&before, &request) {
             return Err(start_again(&request, widening, widened, &now));
+        }
+        if let Some((journal, dir)) = journal {
+            let did_not_fit =
+                now.iter().map(|now| (now.column.clone(), now.place.clone(), now.value.clone()));
+            let record = LegRecord {
+                from: next.from,
+                partitions: next.partitions,
+                bytes,
+                rest,
+                schema: request.schema.clone(),
+                widened: did_not_fit.collect(),
+            };
+            journal.begin_leg(dir, &leg.segments, (first, &record))?;
         }
         widened.extend(now);
         legs.push(leg);
@@ -291,7 +332,46 @@ fn run_legs_of<'a, F: Format + 'static>(
     }
     let inputs = (request.on_conflict == OnConflict::Reject)
         .then(|| Box::new(InputsOf { source, spool }) as Box<dyn ReadInputs>);
-    Ok(AllLegs { loaded, segments, clock, request, widened, inputs })
+    Ok(AllLegs { loaded, segments, clock, request, widened, inputs, known_rows })
+}
+
+/// Goes on with what an earlier attempt left: legs that are whole, and how the last begins, of which some may be there.
+fn go_on(
+    resumed: Resumed,
+    (request, begun): (&mut Cow<'_, LoadRequest>, &mut Begun),
+    (legs, widened): (&mut Vec<Leg>, &mut Vec<Widened>),
+) -> Result<ResumedLeg> {
+    let mut last: Option<ResumedLeg> = None;
+    for mut leg in resumed.legs {
+        if let Some(begins) = leg.begins.take()
+            && let Some(ResumedLeg { segments, accounts, .. }) = last.take()
+        {
+            let before = begun.account.text_bytes();
+            for account in accounts.iter().chain(&begins.rest) {
+                begun.account.add_known(account)?;
+                begun.rows += account.rows();
+            }
+            begun.progress.add(begun.account.text_bytes() - before, 0);
+            (begun.from, begun.partitions) = (begins.from, begins.partitions);
+            let before = Leg { schema: request.schema.clone(), segments, bytes: begins.bytes };
+            let bounds = before.bounds(request);
+            let columns = request.read_schema().columns().to_vec();
+            // The types of columns that become wider later hold what is there.
+            let forms = request.to_mut().inferred.iter_mut().flatten();
+            for ((forms, column), bounds) in forms.zip(&columns).zip(bounds) {
+                if let Some((least, largest)) = bounds.filter(|_| !forms.is_given()) {
+                    forms.add_stored(&least, column.data_type);
+                    forms.add_stored(&largest, column.data_type);
+                }
+            }
+            widened.extend(begins.apply(request)?);
+            legs.push(before);
+            begun.account.begin_leg(request);
+        }
+        last = Some(leg);
+    }
+    begun.progress.add(0, begun.rows);
+    Ok(last.unwrap_or_default())
 }
 
 /// Where the text of a stream is kept, if it may be needed again.

@@ -41,6 +41,7 @@ mod report;
 mod request;
 mod reread;
 mod resources;
+mod resume;
 mod schedule;
 mod settle;
 mod share;
@@ -53,6 +54,7 @@ mod text;
 mod text_fragments;
 mod typed;
 mod typed_source;
+mod unfinished;
 mod wanted;
 mod widen;
 mod wider_columns;
@@ -91,7 +93,6 @@ pub use report::{
 pub use request::{InputForm, LoadRequest, OpenStream};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};
 pub use share::SharedLoad;
-pub use share_into_store::{drop_shares, list_shares};
 pub use splits::{
     FoundInputs, Split, SplitMethod, SplitPart, SplitPlan, SplitRules, WorkerShare, plan_splits,
     worker_of_name,
@@ -103,6 +104,7 @@ pub use target::{
 pub use text_fragments::{ParsedText, TextFragmentParser, TextFragments};
 pub use typed::{Column as TypedColumn, TypedField, TypedInput, TypedKind};
 pub use typed_source::{PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted};
+pub use unfinished::{drop_unfinished, list_unfinished};
 pub use wanted::{WantedRows, keep_wanted_inputs};
 pub use widen::Widened;
 pub use wider_columns::WiderColumns;

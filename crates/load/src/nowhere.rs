@@ -65,7 +65,7 @@ fn like_store(store: Option<&Store>, load: Load<'_>) -> Result<LoadReport> {
         store.check_on_conflict(&target(&request), request.on_conflict, deletes.as_ref())?;
     }
     let pass = |request: &LoadRequest, pass| {
-        let whole = run_legs(load.with_request(request), None, pass)?;
+        let whole = run_legs(load.with_request(request), None, None, pass)?;
         let columns = report_columns(&whole.request, &whole.segments, &whole.loaded.distinct);
         let bytes: u64 = whole.segments.iter().map(|s| s.summary.bytes).sum();
         Ok(((columns, bytes), whole.loaded, whole.clock, whole.widened))

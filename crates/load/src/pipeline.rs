@@ -190,12 +190,15 @@ impl<'a, F: Format> Pipeline<'a, F> {
             keeps_partitions: target.keeps_partitions(),
         };
         let mut arrivals = Arrivals::new(shape, from.end);
-        if target.keeps_partitions() && chunks.is_some() {
-            let known = target.known();
+        let known = target.known();
+        if !known.is_empty() && (chunks.is_some() || source.can_begin_behind()) {
+            let before = account.text_bytes();
             known.iter().try_for_each(|k| account.add_known(k))?;
-            let end = known.iter().rev().find_map(|k| k.files.last()).map_or(0, |f| f.end);
+            let end = known.iter().rev().find_map(|k| k.files.last()).map_or(from.end, |f| f.end);
             arrivals.skip(known.len(), end);
-            rows = known.iter().map(PartitionAccount::rows).sum();
+            let known_rows = known.iter().map(PartitionAccount::rows).sum();
+            progress.add(account.text_bytes() - before, known_rows);
+            rows += known_rows;
         }
         let distinct = sketches(request, target, from);
         let costs = match target.sharing() {
@@ -341,7 +344,7 @@ fn cancelled() -> Error {
 }
 
 /// A sketch for each column that is read, if they are wanted. There is none when another has the report, when
-/// a filter leaves values out, and when legs before had other types.
+/// a filter leaves values out, when an earlier attempt read some, and when legs before had other types.
 fn sketches(
     request: &LoadRequest,
     target: &dyn Target,
@@ -350,6 +353,7 @@ fn sketches(
     let all = request.count_distinct
         && target.sharing().is_none()
         && request.program.is_none()
+        && target.known().is_empty()
         && from == Position::default();
     let count = if all { request.read_schema().columns().len() } else { 0 };
     (0..count).map(|_| Arc::default()).collect()

@@ -46,7 +46,7 @@ pub use address::Address;
 pub use cluster::{Leaves, cluster_map};
 pub use fingerprint::describe_as;
 use going::Going;
-pub use session::{abort_load, list_loads, table_schema};
+pub use session::{abort_load, is_final_error, list_loads, table_schema};
 
 /// First pause before a load is tried again, doubled each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);

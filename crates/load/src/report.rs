@@ -165,6 +165,8 @@ pub struct LoadReport {
     pub dry_run: Option<DryRun>,
     /// For a load of several tables: what became of the others, with the steps and costs of each.
     pub beside: Vec<LoadReport>,
+    /// For a store of this machine: rows that an earlier attempt left.
+    pub known_rows: u64,
     /// For a server that had loaded this before: nothing was loaded now.
     pub earlier: Option<Earlier>,
     /// For a share of a load of several workers: what became of all of them.
@@ -245,6 +247,7 @@ impl LoadReport {
             placement: None,
             dry_run: None,
             beside: Vec::new(),
+            known_rows: 0,
             earlier: None,
             shares: None,
         }

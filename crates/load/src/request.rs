@@ -96,6 +96,9 @@ pub struct LoadRequest {
     pub rejects_table: Option<String>,
     /// Loads of the same inputs into other tables, which become visible in the version that shows this one.
     pub beside: Vec<LoadRequest>,
+    /// Whether it goes on where an earlier attempt was interrupted, for a store of this machine. One whose inputs are on other
+    /// machines does so in any case, and one into a server.
+    pub resumable: bool,
     /// Which share of a load of several workers it is, and which parts of its inputs are read.
     pub share: Option<Arc<Share>>,
 }
@@ -148,6 +151,7 @@ impl LoadRequest {
             protected: Vec::new(),
             rejects_table: None,
             beside: Vec::new(),
+            resumable: false,
             share: None,
         }
     }

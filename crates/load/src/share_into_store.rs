@@ -21,8 +21,8 @@ use crate::remote::{REJECT_OF_SHARES, describe_as};
 use crate::report::{Earlier, LoadReport, Merged, Published};
 use crate::resources::Resources;
 
-/// Inputs of a share that a list names.
-const INPUTS_LISTED_MAX: usize = 4;
+/// Inputs of a load that a list names.
+pub const INPUTS_LISTED_MAX: usize = 4;
 
 /// Takes a share of a load into a store.
 ///
@@ -58,7 +58,7 @@ pub fn take_share(
         let are = publish(store, load, share)?;
         return Ok(report_known(load, share, &are, started));
     };
-    let written = write_once(store, load, started, 0).map_err(|stop| match stop {
+    let written = write_once(store, load, started, (0, None)).map_err(|stop| match stop {
         Stop::Failed(error) => error,
         Stop::Widen(_) => Error::Corrupt("the columns of a share are given".into()),
     });
@@ -132,7 +132,7 @@ fn finish(
     description: &LoadDescription,
     written: Written<'_>,
 ) -> Result<LoadReport> {
-    let Written { dir, record, whole, entries, sorted } = written;
+    let Written { dir, record, whole, entries, sorted, .. } = written;
     let AllLegs { loaded, segments: done, clock, request, .. } = whole;
     let Loaded { partitions, mut account, distinct, .. } = loaded;
     let reject_kinds = account.take_kinds();
@@ -241,18 +241,16 @@ pub fn list_shares(store: &Store) -> Result<Vec<LoadStatus>> {
     Ok(list)
 }
 
-/// Drops all shares of a load that is not published.
+/// Drops all shares of a load that is not published; whether there are any.
 ///
 /// # Errors
-/// `Invalid` when there is no such load, `Unavailable` when somebody does a share of it now.
-pub fn drop_shares(store: &Store, load: LoadId) -> Result<()> {
+/// `Unavailable` when somebody does a share of it now.
+pub fn drop_shares(store: &Store, load: LoadId) -> Result<bool> {
     let shares = list_shares(store)?;
     let of_load = |status: &&LoadStatus| status.share.is_some_and(|share| share.of.load == load);
     let ids: Vec<LoadId> = shares.iter().filter(of_load).map(|status| status.id).collect();
     if ids.is_empty() {
-        return Err(Error::Invalid(format!(
-            "no load {load} of several workers is unfinished (coload loads shows them)"
-        )));
+        return Ok(false);
     }
     // Nobody publishes them meanwhile.
     let _lock = store.lock_shares()?;
@@ -261,5 +259,5 @@ pub fn drop_shares(store: &Store, load: LoadId) -> Result<()> {
             journal.remove()?;
         }
     }
-    Ok(())
+    Ok(true)
 }

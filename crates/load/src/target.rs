@@ -37,7 +37,7 @@ pub use sharing::{Answers, RowCosts, Sharing, TextFragment};
 
 /// Takes the partitions of a load.
 pub trait Target: Sync {
-    /// Partitions that it has from an earlier attempt, from the first on.
+    /// Partitions that it has from an earlier attempt, from the first of the leg on.
     fn known(&self) -> &[PartitionAccount] {
         &[]
     }
@@ -46,6 +46,11 @@ pub trait Target: Sync {
     /// attempts, and each is sealed with its account.
     fn keeps_partitions(&self) -> bool {
         false
+    }
+
+    /// Whether the end of each partition comes with its account.
+    fn wants_accounts(&self) -> bool {
+        self.keeps_partitions()
     }
 
     /// What it does of the work, if it does some: then it may take values and text of fragments as they are.

@@ -26,7 +26,7 @@ use reading::TextReading;
 use stream::StreamSource;
 
 use crate::account::Account;
-use crate::format::{Format, InputBounds, Leg, Position};
+use crate::format::{Format, InputBounds, Leg, Position, Reached};
 use crate::grain::Grain;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
@@ -91,6 +91,19 @@ impl Format for Text {
         match self {
             Text::Files { chunks, .. } => Some(chunks.len()),
             Text::Stream(_) => None,
+        }
+    }
+
+    fn can_begin_behind(&self) -> bool {
+        match self {
+            Text::Files { .. } => false,
+            Text::Stream(stream) => stream.can_begin_behind(),
+        }
+    }
+
+    fn begin_behind(&self, reached: Reached) {
+        if let Text::Stream(stream) = self {
+            stream.begin_behind(reached);
         }
     }
 

@@ -167,6 +167,26 @@ impl LoadJournal {
         fs::hard_link(from, &path).map_err(|e| Error::io("link", &path, &e))
     }
 
+    /// Gives a segment that is written elsewhere in the store the name of partition `number` here, too; it is durable when this returns.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails.
+    pub fn keep_segment(&self, from: &Path, number: u32) -> Result<()> {
+        sync_file("store::publish::sync_segment", from)?;
+        let path = self.segment_path(number)?;
+        fs::hard_link(from, &path).map_err(|e| Error::io("link", &path, &e))
+    }
+
+    /// Takes the acknowledgement of partition `number` back, which is to be written anew.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be removed.
+    pub fn drop_part(&self, number: u32) -> Result<()> {
+        let part = self.dir.join(format!("{number}{PART_SUFFIX}"));
+        fs::remove_file(&part).map_err(|e| Error::io("remove", &part, &e))?;
+        self.segment_path(number).map(drop)
+    }
+
     /// Writes a file that appears whole, and is durable when this returns.
     pub(crate) fn write_file(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         write_whole(&self.dir, name, bytes)

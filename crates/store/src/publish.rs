@@ -194,6 +194,15 @@ impl LoadDir {
         Ok(writer.with_key(key).with_tree_clock(&self.tree_ns))
     }
 
+    /// Takes a segment that an earlier attempt of the load wrote, as segment `number`; it stays where it is, too.
+    ///
+    /// # Errors
+    /// `Unavailable` when the disk fails.
+    pub fn adopt_segment(&self, from: &Path, number: u32) -> Result<()> {
+        let path = self.segment_path(number);
+        std::fs::hard_link(from, &path).map_err(|e| Error::io("link", &path, &e))
+    }
+
     /// Where a file may be put that is of use until the load is published.
     pub fn scratch_path(&self, name: &str) -> PathBuf {
         self.work.join(name)

@@ -155,7 +155,8 @@ fn tell(args: &LoadArgs, (report, dialect): &Loaded) -> Done {
     } else if let (Some(earlier), Some(id)) = (&report.earlier, report.id) {
         let held = if earlier.held.is_empty() { "it is published already" } else { &earlier.held };
         say(&format!(
-            "nothing was loaded: this is load {id}, and {held} (--again loads it once more)"
+            "nothing was loaded: this is load {id}, and {held}{}",
+            if report.network.is_some() { " (--again loads it once more)" } else { "" }
         ));
     }
     match (args.report, &report.placement) {
@@ -233,6 +234,7 @@ fn load_into(call: &Call<'_>, into: &OsStr, mut request: PlanRequest) -> Done<Op
     let rejects = Rejects::prepare(call.args.rejects.as_ref(), store.store(), &table)?;
     request.rejects_file = rejects.file.clone();
     request.rejects_table = rejects.table.map(str::to_owned);
+    request.resumable = call.args.database.resumable;
     let protected = (store.store().path().to_owned(), "the store");
     request.beside.iter_mut().for_each(|beside| beside.protected.push(protected.clone()));
     request.protected.push(protected);

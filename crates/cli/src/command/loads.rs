@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use coload::Error;
-use coload_load::{Address, abort_load, drop_shares, list_loads, list_shares};
+use coload_load::{Address, abort_load, drop_unfinished, list_loads, list_unfinished};
 use coload_store::{LoadId, Store};
 use coload_wire::{LoadStage, LoadStatus, ShareStatus, show_numbers};
 
@@ -15,7 +15,7 @@ use crate::remote_args::{Identity, remote_options};
 use crate::report::{Side, align};
 use crate::size::{show_bytes, show_count};
 
-/// Shows the loads of a server, or those of several workers into a store, or drops one.
+/// Shows the loads of a server, or those into a store that are not published, or drops one.
 ///
 /// # Errors
 /// `Usage` when the server's name or the id is wrong, `Failed` when the server does not answer.
@@ -34,9 +34,9 @@ pub fn run(args: &LoadsArgs) -> Done {
         (None, store) => {
             let store = Store::open(store.as_deref().unwrap_or(Path::new(".")))?;
             if let Some(id) = abort {
-                drop_shares(&store, id)?;
+                drop_unfinished(&store, id)?;
             }
-            list_shares(&store)?
+            list_unfinished(&store)?
         }
     };
     print(&(table(&loads) + &missing(&loads)))

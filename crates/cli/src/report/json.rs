@@ -69,18 +69,18 @@ fn json_but_files(report: &LoadReport, dialect: Option<&Dialect>) -> Value {
         add(json!({ "version": published.version, "segments": published.segments }));
         add(merge_json(&published.merge));
     }
+    if report.known_rows > 0 {
+        add(json!({ "rows_known": report.known_rows }));
+    }
     if let Some(keys) = &report.keys {
         add(json!({ "keys": keys_json(keys) }));
     }
     if let Some(sorted) = &report.sorted {
         add(sorted_json(sorted));
     }
-    if let Some(network) = &report.network {
-        add(network_json(network));
-        add(json!({ "already": report.earlier.is_some() }));
-    }
-    if let Some(shares) = &report.shares {
-        add(shares_json(shares));
+    report.network.iter().for_each(|network| add(network_json(network)));
+    report.shares.iter().for_each(|shares| add(shares_json(shares)));
+    if report.network.is_some() || report.shares.is_some() || report.earlier.is_some() {
         add(json!({ "already": report.earlier.is_some() }));
     }
     report.placement.iter().for_each(|placement| add(placement_json(placement)));

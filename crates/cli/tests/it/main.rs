@@ -26,6 +26,7 @@ mod parquet_input;
 mod random;
 mod rejects_file;
 mod reports;
+mod resume;
 mod row_sql;
 mod row_sql_server;
 mod serve;

@@ -12,7 +12,7 @@ use crate::hooks::Progress;
 pub struct Books {
     /// Rows, rejects and bytes of each input, in their order.
     pub account: Mutex<Account>,
-    /// For a target that keeps partitions: what became of the records of those that are not sealed yet.
+    /// For a target that wants accounts: what became of the records of those that are not sealed yet.
     pub receipts: Mutex<BTreeMap<usize, PartitionAccount>>,
     /// How far the load is.
     pub progress: Progress,

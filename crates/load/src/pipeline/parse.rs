@@ -267,7 +267,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             };
             let mut receipts = lock(&self.books.receipts);
             let receipt =
-                self.target.keeps_partitions().then(|| receipts.entry(partition).or_default());
+                self.target.wants_accounts().then(|| receipts.entry(partition).or_default());
             let added = match receipt {
                 None => account.add(span, None),
                 Some(receipt) => {

@@ -164,7 +164,7 @@ fn is_final(stop: &Stop) -> bool {
 }
 
 /// Whether the same load would fail with the same error again.
-pub(super) fn is_final_error(error: &Error) -> bool {
+pub fn is_final_error(error: &Error) -> bool {
     matches!(error, Error::Input { .. } | Error::Invalid(_) | Error::Limit(_))
 }
 

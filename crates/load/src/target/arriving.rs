@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use coload_transform::{FinalPage, PartitionColumn};
 use coload_types::{Error, Result};
+use coload_wire::PartitionAccount;
 
 use super::AheadColumn;
 
@@ -16,6 +17,8 @@ pub struct Arriving {
     pub columns: Vec<Option<PartitionColumn>>,
     /// Rows of its fragments, once it is sealed.
     pub page_rows: Option<Vec<u32>>,
+    /// What became of its records, if somebody wants to know.
+    pub account: Option<PartitionAccount>,
 }
 
 impl Arriving {

@@ -109,8 +109,11 @@ struct TakePartition {
 
 impl Work for TakePartition {
     fn run(self: Box<Self>, clock: &StepClock) -> Result<Works> {
-        let TakePartition { partition: Arriving { ahead, mut columns, page_rows }, shapes, takes } =
-            *self;
+        let TakePartition {
+            partition: Arriving { ahead, mut columns, page_rows, .. },
+            shapes,
+            takes,
+        } = *self;
         columns.resize_with(shapes.len(), || None);
         let mut columns: Vec<PartitionColumn> =
             columns.into_iter().map(Option::unwrap_or_default).collect();

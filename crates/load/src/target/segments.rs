@@ -1,9 +1,12 @@
 //! Partitions into segments of a store, or nowhere, to know what they would be.
 //!
+//! Segments of a load that may go on later are kept in its journal, too, as soon as they are whole.
+//!
 //! Fragments and partitions are put into segments in their order, whoever brings them first, so that the files depend on
 //! the input and the options only.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use coload_ddl::Schema;
@@ -11,14 +14,15 @@ use coload_page::{Page, PageDetail, PageMeta};
 use coload_store::{
     ClosedSegment, FinishedColumn, LoadDir, OpenSegment, PlainWrite, SegmentSummary, SegmentWriter,
 };
-use coload_threads::{StepClock, lock};
+use coload_threads::{Step, StepClock, lock};
 use coload_transform::PartitionColumn;
 use coload_types::{Physical, Result};
-use coload_wire::Seal;
+use coload_wire::{PartitionAccount, Seal};
 
 use super::arriving::{Arriving, final_pages};
 use super::{Ahead, Lane, Target, Work, Works};
 use crate::grain::Grain;
+use crate::resume::{ResumeJournal, ResumedLeg};
 
 /// A segment that is durable.
 #[derive(Debug)]
@@ -53,8 +57,15 @@ pub struct Segments<'a> {
     sorted_rows: u64,
     /// or so many bytes of them in the file, whatever was expected of rows.
     sorted_bytes: u64,
+    /// or so many with those that wait, if it is kept as soon as it is whole.
+    kept_bytes: u64,
     filling: Mutex<Filling>,
     done: Arc<Mutex<Vec<DoneSegment>>>,
+    /// Where segments are kept, if the load may go on later.
+    journal: Option<Arc<ResumeJournal>>,
+    /// What an earlier attempt kept of the leg.
+    kept: Vec<DoneSegment>,
+    known: Vec<PartitionAccount>,
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +78,8 @@ struct Filling {
     fragment: u32,
     /// What came of partitions from that one on.
     partitions: BTreeMap<usize, Arriving>,
+    /// What became of the records of partitions, in order, since a segment was closed.
+    accounts: Vec<PartitionAccount>,
     order: SeenOrder,
 }
 
@@ -116,9 +129,23 @@ impl<'a> Segments<'a> {
             segment_bytes: grain.segment_bytes,
             sorted_rows: if sorts { grain.sorted_rows } else { u64::MAX },
             sorted_bytes: if sorts { grain.sorted_bytes } else { u64::MAX },
+            kept_bytes: grain.kept_bytes as u64,
             filling,
             done: Arc::default(),
+            journal: None,
+            kept: Vec::new(),
+            known: Vec::new(),
         }
+    }
+
+    /// The same, behind what an earlier attempt kept of the leg; what is whole is kept in its journal.
+    pub fn kept_in(mut self, journal: Arc<ResumeJournal>, leg: ResumedLeg) -> Self {
+        let filling = self.filling.get_mut().unwrap_or_else(|e| e.into_inner());
+        filling.started += leg.segments.len() as u32;
+        filling.partition = leg.accounts.len();
+        self.journal = Some(journal);
+        (self.kept, self.known) = (leg.segments, leg.accounts);
+        self
     }
 
     /// Segments that were begun, those before the first included.
@@ -126,9 +153,15 @@ impl<'a> Segments<'a> {
         lock(&self.filling).started
     }
 
+    /// What became of the records of partitions behind the last segment, when all work is done: they have no rows.
+    pub fn take_rest(&self) -> Vec<PartitionAccount> {
+        std::mem::take(&mut lock(&self.filling).accounts)
+    }
+
     /// The segments, in order, when all work is done.
     pub fn into_done(self) -> Vec<DoneSegment> {
-        let mut done = std::mem::take(&mut *lock(&self.done));
+        let mut done = self.kept;
+        done.append(&mut lock(&self.done));
         done.sort_by_key(|segment| segment.number);
         done
     }
@@ -153,6 +186,7 @@ impl<'a> Segments<'a> {
             let is_whole = |rows: &mut Vec<u32>| rows.len() == filling.fragment as usize;
             let Some(page_rows) = partition.page_rows.take_if(is_whole) else { return Ok(works) };
             let columns = std::mem::take(&mut partition.columns);
+            filling.accounts.extend(partition.account.take());
             filling.partitions.remove(&number);
             (filling.partition, filling.fragment) = (number + 1, 0);
             if page_rows.is_empty() {
@@ -172,22 +206,34 @@ impl<'a> Segments<'a> {
             }
             let is_sorted_alone =
                 open.rows() >= self.sorted_rows || open.plain_bytes() >= self.sorted_bytes;
-            if is_sorted_alone || open.waiting_bytes() >= self.segment_bytes {
-                works.extend(self.close(&mut filling.open));
+            let is_kept = self.journal.is_some()
+                && open.plain_bytes() + open.waiting_bytes() as u64 >= self.kept_bytes;
+            if is_sorted_alone || is_kept || open.waiting_bytes() >= self.segment_bytes {
+                works.extend(self.close(filling, false));
             }
         }
     }
 
     /// Closes the segment that takes partitions, if there is one: its columns are to be merged.
-    fn close(&self, open: &mut Option<OpenSegment>) -> Vec<Box<dyn Work>> {
-        let Some(open) = open.take() else { return Works::new() };
+    fn close(&self, filling: &mut Filling, is_last: bool) -> Vec<Box<dyn Work>> {
+        let Some(open) = filling.open.take() else { return Works::new() };
         let segment = Arc::new(open.close());
+        let keep = match (&self.journal, self.dir) {
+            (Some(journal), Some(dir)) => Some(Arc::new(Keep {
+                journal: Arc::clone(journal),
+                path: dir.segment_path(segment.number),
+                accounts: Mutex::new(std::mem::take(&mut filling.accounts)),
+                is_last,
+            })),
+            _ => None,
+        };
         let merge = |column| -> Box<dyn Work> {
             Box::new(MergeColumn {
                 segment: Arc::clone(&segment),
                 column,
                 physical: self.schema.columns()[column].data_type.physical(),
                 done: Arc::clone(&self.done),
+                keep: keep.clone(),
             })
         };
         (0..segment.width()).map(merge).collect()
@@ -215,6 +261,14 @@ fn open_segment<'s>(
 }
 
 impl Target for Segments<'_> {
+    fn known(&self) -> &[PartitionAccount] {
+        &self.known
+    }
+
+    fn wants_accounts(&self) -> bool {
+        self.journal.is_some()
+    }
+
     fn take_ahead(&self, ahead: Ahead) -> Result<Works> {
         let Ahead { partition, fragment, columns } = ahead;
         let pages = final_pages(columns)?;
@@ -240,11 +294,12 @@ impl Target for Segments<'_> {
         let mut filling = lock(&self.filling);
         let partition = filling.partitions.entry(seal.partition as usize).or_default();
         partition.page_rows = Some(seal.page_rows);
+        partition.account = self.journal.is_some().then_some(seal.account);
         self.advance(&mut filling)
     }
 
     fn end(&self) -> Result<Works> {
-        Ok(self.close(&mut lock(&self.filling).open))
+        Ok(self.close(&mut lock(&self.filling), true))
     }
 
     fn rows(&self) -> u64 {
@@ -270,12 +325,37 @@ struct MergeColumn {
     column: usize,
     physical: Physical,
     done: Arc<Mutex<Vec<DoneSegment>>>,
+    keep: Option<Arc<Keep>>,
+}
+
+/// Keeps a segment when it is whole.
+#[derive(Debug)]
+struct Keep {
+    journal: Arc<ResumeJournal>,
+    path: PathBuf,
+    accounts: Mutex<Vec<PartitionAccount>>,
+    /// Whether nothing comes behind it, unless the leg was cut.
+    is_last: bool,
+}
+
+impl Keep {
+    fn run(&self, number: u32, summary: &SegmentSummary) -> Result<()> {
+        let accounts = std::mem::take(&mut *lock(&self.accounts));
+        if self.is_last {
+            self.journal.wait(number, accounts);
+            return Ok(());
+        }
+        self.journal.keep(&self.path, (number, summary), accounts)
+    }
 }
 
 impl Work for MergeColumn {
     fn run(self: Box<Self>, clock: &StepClock) -> Result<Works> {
         if self.segment.merge(self.column, self.physical, clock)? {
             let (summary, columns) = self.segment.finish(clock)?;
+            if let Some(keep) = &self.keep {
+                clock.time(Step::Write, || keep.run(self.segment.number, &summary))?;
+            }
             let done = DoneSegment { number: self.segment.number, summary, columns };
             lock(&self.done).push(done);
         }

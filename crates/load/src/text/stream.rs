@@ -20,7 +20,7 @@ use cutter::{Cut, Cutter};
 
 use super::chunks::PIECE_BYTES;
 use super::head::Head;
-use crate::format::Arrival;
+use crate::format::{Arrival, Reached};
 use crate::grain::Grain;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
@@ -194,6 +194,21 @@ impl StreamSource {
             text_bytes_max: grain.text_bytes,
             text_bytes: Arc::default(),
         }
+    }
+
+    /// Whether each input can be read from its start, whatever was read of those before it.
+    pub fn can_begin_behind(&self) -> bool {
+        let is_alone = |number| {
+            self.inputs.is_file(number)
+                || matches!(self.inputs.at(number).source, InputSource::Object(_))
+        };
+        (0..self.inputs.len()).all(is_alone)
+    }
+
+    /// Leaves out what an earlier attempt read: of the last input that it read the text is read again, and dropped.
+    pub fn begin_behind(&self, reached: Reached) {
+        self.queue.skip(reached.file);
+        lock(&self.cutter).begin_behind(reached);
     }
 
     /// The queue of text, for a thread that decompresses ahead.

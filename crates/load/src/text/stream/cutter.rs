@@ -8,6 +8,7 @@ use coload_types::{Error, Result};
 use coload_wire::FieldsByInput;
 
 use super::{FRAME_BYTES, PieceText, SMALL_SHARE, STREAM_PIECE_BYTES, StreamChunk, StreamPiece};
+use crate::format::Reached;
 use crate::grain::RECORD_BYTES_MAX;
 use crate::text::head::{HEAD_BYTES_MAX, Head};
 
@@ -48,6 +49,10 @@ pub(super) struct Cutter {
     /// Whether skipped lines and header are taken off.
     started: bool,
     data_line: Option<u64>,
+    /// What an earlier attempt read of the first input, which is dropped.
+    behind: Option<Reached>,
+    /// Lines before the first record behind that.
+    line_behind: Option<u64>,
     /// More text than a chunk, as long as a record is longer.
     target: usize,
     /// What stands before `rest`, of documents of JSON.
@@ -90,6 +95,8 @@ impl Cutter {
             ended: false,
             started: false,
             data_line: None,
+            behind: None,
+            line_behind: None,
             target: chunk_bytes,
             between: Between::default(),
             pieces: Vec::new(),
@@ -102,6 +109,13 @@ impl Cutter {
             framed_bytes: usize::MAX,
             fragments_per_partition: 1,
         }
+    }
+
+    /// Begins with an input of which an earlier attempt read some; nothing was cut yet.
+    pub(super) fn begin_behind(&mut self, reached: Reached) {
+        self.file = reached.file;
+        self.head = self.head.clone().with_fields(self.fields.of(reached.file).count);
+        self.behind = Some(reached);
     }
 
     /// The next whole records, about a chunk of them.
@@ -207,17 +221,32 @@ impl Cutter {
         self.head = self.head.clone().with_fields(self.fields.of(self.file).count);
         self.to_utf8 = ToUtf8::new(self.encoding);
         (self.offset, self.ended, self.started) = (0, false, false);
-        self.data_line = None;
+        (self.data_line, self.behind, self.line_behind) = (None, None, None);
+    }
+
+    /// Drops records that an earlier attempt read.
+    fn drop_known(&mut self, end: usize, known: Reached) {
+        self.rest.drain(..end);
+        self.hand_out(end as u64);
+        self.offset += end as u64;
+        // They were told of then.
+        if let Some(lines) = self.data_line.take() {
+            self.line_behind = Some(lines + known.lines);
+        }
     }
 
     /// Takes records off `rest`; a chunk if it is full.
     fn cut(&mut self) -> Result<Option<Cut>> {
-        let whole = self.ended && self.rest.len() <= self.target;
+        let known = self.behind.filter(|known| self.offset < known.end);
+        // What was read ends at the end of a record.
+        let most = known.map_or(u64::MAX, |known| known.end - self.offset);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let whole = self.ended && self.rest.len() <= self.target.min(most);
         let between = self.between;
         let end = match whole {
             true => self.rest.len(),
             false => {
-                let end = self.target.min(self.rest.len());
+                let end = self.target.min(self.rest.len()).min(most);
                 match self.head.has_documents() {
                     true => {
                         let (end, after) = Head::last_document_end(&self.rest[..end], between);
@@ -228,6 +257,14 @@ impl Cutter {
                 }
             }
         };
+        if let Some(known) = known.filter(|_| end > 0) {
+            self.drop_known(end, known);
+            self.target = self.chunk_bytes;
+            if whole {
+                self.between = Between::default();
+            }
+            return Ok(None);
+        }
         if end > 0 {
             let text = self.take_text(end);
             self.hand_out(end as u64);
@@ -240,7 +277,7 @@ impl Cutter {
                 text,
                 end,
                 offset,
-                data_line: self.data_line.take(),
+                data_line: self.data_line.take().or_else(|| self.line_behind.take()),
                 between,
                 is_last: whole,
             });
