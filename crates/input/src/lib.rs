@@ -19,7 +19,7 @@ mod raw;
 mod sample;
 mod windows;
 
-pub use coload_places::{ObjectRef, PlaceOptions};
+pub use coload_places::{ObjectRef, PlaceOptions, Wanted};
 
 pub use archive::{ArchiveAt, Check, Member, SheetArea, SheetChoice, Stored};
 pub use coload_sheets::{Area, ERRORS as CELL_ERRORS};

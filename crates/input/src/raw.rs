@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use coload_places::ObjectRef;
+use coload_places::{ObjectRef, Wanted};
 use coload_types::{Error, Result};
 
 use crate::disk::{DiskFile, FileIdentity, check_identity};
@@ -44,7 +44,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     }
 
     /// Says which parts will be read. Where bytes are far away others are not read ahead.
-    fn will_read(&self, _ranges: Vec<Range<u64>>) {}
+    fn will_read(&self, _parts: Vec<Wanted>) {}
 }
 
 /// A file or an object, or a part of one, of which any range can be read.
@@ -150,8 +150,9 @@ impl RawFile {
     }
 
     /// Says which parts will be read, so that they are there when they are. Without it all are.
-    pub fn will_read(&self, ranges: impl IntoIterator<Item = Range<u64>>) {
-        self.store.will_read(ranges.into_iter().map(|range| self.within(range)).collect());
+    pub fn will_read(&self, parts: impl IntoIterator<Item: Into<Wanted>>) {
+        let within = |part: Wanted| Wanted { range: self.within(part.range), ..part };
+        self.store.will_read(parts.into_iter().map(Into::into).map(within).collect());
     }
 
     /// Fills `buffer` from `offset` on; less only at the end.
@@ -245,8 +246,8 @@ impl Store for ObjectRef {
         ObjectRef::look_at(self, parts)
     }
 
-    fn will_read(&self, ranges: Vec<Range<u64>>) {
-        ObjectRef::will_read(self, ranges);
+    fn will_read(&self, parts: Vec<Wanted>) {
+        ObjectRef::will_read(self, parts);
     }
 }
 

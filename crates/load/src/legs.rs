@@ -256,22 +256,24 @@ fn run_legs_of<'a, F: Format + 'static>(
     let mut request = Cow::Borrowed(load.request);
     let way = way_of(&request, pass <= RESTARTS_MAX, pass);
     let spool = make_spool(&request, dir, way)?;
-    let source = open_inputs::<F>(&request, load.resources, spool.as_ref())?;
+    let source = look_at_inputs::<F>(&request, load.resources, spool.as_ref())?;
     let mut begun = Begun::new(&request, &source, way)?;
     let (mut legs, mut widened) = (Vec::new(), Vec::new());
     let mut first = 0;
-    let mut kept = None;
+    let (mut kept, mut begins_with) = (None, 0);
     let can_go_on = source.chunks().is_some() || source.can_begin_behind();
     let journal = journal.zip(dir).filter(|_| can_go_on);
     if let Some((journal, dir)) = journal {
         let resumed = journal.take(dir)?;
         if let Some(reached) = Reached::of(resumed.accounts()) {
             source.begin_behind(reached);
+            begins_with = reached.file;
         }
         let leg = go_on(resumed, (&mut request, &mut begun), (&mut legs, &mut widened))?;
         first = legs.iter().map(|leg: &Leg| leg.segments.len() as u32).sum();
         kept = Some(leg);
     }
+    read_ahead::<F>((&request, load.resources), &source, begins_with);
     let known_rows = (legs.iter().flat_map(|leg| &leg.segments))
         .chain(kept.iter().flat_map(|leg| &leg.segments))
         .map(|segment| segment.summary.rows)
@@ -516,11 +518,29 @@ fn open_inputs<F: Format>(
     resources: &Resources,
     spool: Option<&Arc<Spool>>,
 ) -> Result<F> {
+    let source = look_at_inputs(request, resources, spool)?;
+    read_ahead::<F>((request, resources), &source, 0);
+    Ok(source)
+}
+
+/// Opens the inputs of a load.
+fn look_at_inputs<F: Format>(
+    request: &LoadRequest,
+    resources: &Resources,
+    spool: Option<&Arc<Spool>>,
+) -> Result<F> {
     request.inputs.look();
-    let source = F::open(request, resources, spool)?;
+    F::open(request, resources, spool)
+}
+
+/// Begins to fetch inputs that are on other machines, from one on.
+fn read_ahead<F: Format>(
+    (request, resources): (&LoadRequest, &Resources),
+    source: &F,
+    from: usize,
+) {
     // What is looked at together, and what is read next, should be there at once.
     let together = usize::try_from(source.together_bytes()).unwrap_or(usize::MAX);
     let wanted = together.saturating_mul(2).min(resources.memory / TOGETHER_SHARE);
-    request.inputs.read_ahead(Grain::of(request, resources).ahead_bytes.max(wanted));
-    Ok(source)
+    request.inputs.read_ahead(Grain::of(request, resources).ahead_bytes.max(wanted), from);
 }

@@ -16,7 +16,7 @@ mod reading;
 
 use std::sync::Arc;
 
-use coload_input::{InputFile, Raw, RawFile, TextInput};
+use coload_input::{InputFile, Raw, RawFile, TextInput, Wanted};
 use coload_types::{Error, Result};
 use files::{GroupAt, IndexedFile, index_file};
 use reading::ParquetReading;
@@ -70,20 +70,55 @@ fn open_file(input: &InputFile) -> Result<Arc<RawFile>> {
 /// Says which column chunks are read: others need not come from afar.
 fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
     let mut groups = groups.iter().peekable();
-    let mut ranges = Vec::new();
+    let (mut ranges, mut rows) = (Vec::new(), 0_u64);
+    // Small row groups have a turn together.
+    let (mut turn, mut bytes) = (0, 0_u64);
     for (number, file) in files.iter().enumerate() {
         // Parts of one file follow each other.
         if number > 0 && files[number - 1].file.name() != file.file.name() {
             ranges.clear();
+            (rows, turn, bytes) = (0, 0, 0);
         }
         while let Some(group) = groups.next_if(|group| group.file as usize == number) {
             if group.rows == 0 {
                 continue;
             }
-            ranges.extend(group.columns.iter().map(|at| at.start..at.start + at.bytes));
+            let of_group: u64 = group.columns.iter().map(|at| at.bytes).sum();
+            bytes = bytes.saturating_add(of_group);
+            if bytes > TURNS_BYTES {
+                (turn, bytes) = (rows, of_group);
+            }
+            rows = rows.saturating_add(group.rows);
+            ranges.extend(wanted_of(group, turn));
         }
         file.file.will_read(ranges.iter().cloned());
     }
+}
+
+/// Bytes of row groups that have a turn together: all of them may be there at once. Larger ones are read in the order of rows.
+const TURNS_BYTES: u64 = 8 << 20;
+/// Bytes of a part of a column chunk that has a turn of its own, at least and at most.
+const TURN_BYTES: (u64, u64) = (128 << 10, 1 << 20);
+
+/// What is read of a row group, whose first rows have a turn: its column chunks side by side, for its first rows need
+/// some of each.
+fn wanted_of(group: &GroupAt, first: u64) -> impl Iterator<Item = Wanted> {
+    let all: u64 = group.columns.iter().map(|at| at.bytes).sum();
+    group.columns.iter().flat_map(move |at| {
+        // As many rows as stand in so many bytes of all columns have a turn.
+        let share = u128::from(at.bytes) * u128::from(TURNS_BYTES) / u128::from(all.max(1));
+        let each = match all <= TURNS_BYTES {
+            true => at.bytes.max(1),
+            false => (share as u64).clamp(TURN_BYTES.0, TURN_BYTES.1),
+        };
+        let parts = at.bytes.div_ceil(each);
+        (0..parts).map(move |part| {
+            let start = part * each;
+            let row = u128::from(group.rows) * u128::from(start) / u128::from(at.bytes.max(1));
+            let range = at.start + start..at.start + (start + each).min(at.bytes);
+            Wanted { range, turn: first.saturating_add(row as u64) }
+        })
+    })
 }
 
 impl Format for Parquet {
@@ -140,9 +175,10 @@ impl Format for Parquet {
         self.files.iter().map(|file| file.head - file.skipped).sum()
     }
 
-    /// The pages of a row group are found first.
+    /// Some of each column of a row group.
     fn together_bytes(&self) -> u64 {
-        self.groups.iter().map(|group| group.stored()).max().unwrap_or(0)
+        let largest = self.groups.iter().map(|group| group.stored()).max();
+        largest.unwrap_or(0).min(2 * TURNS_BYTES)
     }
 
     fn bytes_before(&self, place: Position, _records: u64) -> u64 {

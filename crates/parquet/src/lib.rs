@@ -26,9 +26,9 @@ pub use pages::{
     push_codes, push_levels,
 };
 pub use read::{
-    ColumnAt, ColumnHints, ColumnMap, Dictionary, Footer, LeafRead, Leaves, MAGIC, Nested, PageAt,
-    PageHint, ParquetField, PlaceAt, RowGroup, Stored, TAIL_BYTES, ValueBounds, dictionary_bytes,
-    footer_bytes, read_dictionary, read_lists, read_page, read_rows, rows_that_begin, walk_column,
-    walk_lists,
+    ColumnAt, ColumnHints, ColumnMap, ColumnWalk, Dictionary, Footer, LeafRead, Leaves, MAGIC,
+    Nested, PageAt, PageHint, ParquetField, PlaceAt, RowGroup, Stored, TAIL_BYTES, ValueBounds,
+    dictionary_bytes, footer_bytes, read_dictionary, read_lists, read_page, read_rows,
+    rows_that_begin, walk_lists,
 };
 pub use schema::{COLUMNS_KEY, check_schema, file_schema, read_schema};

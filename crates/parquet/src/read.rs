@@ -42,4 +42,4 @@ pub use lists::{LeafRead, read_lists, rows_that_begin};
 pub use rows::{Dictionary, read_dictionary, read_rows};
 pub use schema::{ParquetField, Stored};
 pub use tree::Nested;
-pub use walk::{ColumnMap, PageAt, dictionary_bytes, read_page, walk_column, walk_lists};
+pub use walk::{ColumnMap, ColumnWalk, PageAt, dictionary_bytes, read_page, walk_lists};

@@ -26,6 +26,7 @@ use coload_threads::lock;
 use coload_types::{Error, Result};
 use futures::{StreamExt, TryStreamExt};
 
+use crate::blocks::Wanted;
 use crate::fetch::fetch;
 use crate::object::{ObjectRef, Objects};
 use crate::runtime::{handle, wait_for};
@@ -77,17 +78,17 @@ impl ReadAhead {
     }
 
     /// Says which parts of an object will be read.
-    pub fn announce(&self, of: &ObjectRef, ranges: impl IntoIterator<Item = Range<u64>>) {
-        self.lock().slots.announce(of.number, ranges.into_iter().collect());
+    pub fn announce(&self, of: &ObjectRef, parts: Vec<Wanted>) {
+        self.lock().slots.announce(of.number, parts);
     }
 
-    /// Begins to fetch all objects in their order; so many bytes may be there at once.
-    pub fn start(all: &Arc<Objects>, bytes: usize) {
+    /// Begins to fetch all objects from one on in their order; so many bytes may be there at once.
+    pub fn start(all: &Arc<Objects>, bytes: usize, first: u32) {
         let block_bytes = (bytes / BLOCKS).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
         let mut state = all.ahead.lock();
         state.heads.keep_whole(&all.objects, (bytes / HEADS_SHARE) as u64);
         let left = bytes.saturating_sub(state.heads.bytes() as usize);
-        state.slots.start(left, block_bytes as u64);
+        state.slots.start(left, block_bytes as u64, first);
         Self::go_on(all, &mut state);
     }
 

@@ -20,6 +20,7 @@ mod runtime;
 mod words;
 
 pub use address::is_address;
+pub use blocks::Wanted;
 pub use find::{KeepObject, find_objects, find_objects_where};
 pub use folder::ObjectFolder;
 pub use object::{ObjectRef, Objects};

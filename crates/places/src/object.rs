@@ -9,6 +9,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::ahead::ReadAhead;
+use crate::blocks::Wanted;
 use crate::place::PlaceOptions;
 
 /// An object, as it was when it was found.
@@ -126,7 +127,7 @@ impl Objects {
     /// Begins to read all objects in their order, ahead of who asks: so many bytes may be there that nobody has asked
     /// for yet. What is read of an object is what [`ObjectRef::will_read`] said, or all.
     pub fn read_ahead(self: &Arc<Self>, bytes: usize) {
-        ReadAhead::start(self, bytes);
+        ReadAhead::start(self, bytes, 0);
     }
 }
 
@@ -213,9 +214,14 @@ impl ObjectRef {
         &self.all
     }
 
-    /// Says which parts of it will be read, in the order of its bytes; others are not read ahead.
-    pub fn will_read(&self, ranges: impl IntoIterator<Item = Range<u64>>) {
-        self.all.ahead.announce(self, ranges);
+    /// The same as [`Objects::read_ahead`], from this object on.
+    pub fn read_ahead(&self, bytes: usize) {
+        ReadAhead::start(&self.all, bytes, self.number);
+    }
+
+    /// Says which parts of it will be read, in the order of their turns, and of bytes in each; others are not read ahead.
+    pub fn will_read(&self, parts: impl IntoIterator<Item: Into<Wanted>>) {
+        self.all.ahead.announce(self, parts.into_iter().map(Into::into).collect());
     }
 
     /// Fetches small parts of it at once, which are looked at one after the other then.

@@ -305,10 +305,12 @@ impl Inputs {
         }
     }
 
-    /// Begins to fetch the objects among the inputs before they are asked for: so many bytes may be there.
-    pub fn read_ahead(&self, bytes: usize) {
-        if let Some(objects) = self.objects() {
-            objects.read_ahead(bytes);
+    /// Begins to fetch the objects among the inputs, from an input on, before they are asked for: so many bytes may be there.
+    pub fn read_ahead(&self, bytes: usize, from: usize) {
+        let Some(objects) = self.objects() else { return };
+        match (from > 0 && from < self.len()).then(|| self.at(from).source) {
+            Some(InputSource::Object(first)) => first.read_ahead(bytes),
+            _ => objects.read_ahead(bytes),
         }
     }
 

@@ -1,14 +1,16 @@
 //! What was read of column chunks, for the chunks that come next: where their pages are, dictionaries, and pages of which
 //! not all rows were read.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use coload_arrow::Result;
 use coload_parquet::{
-    ColumnAt, ColumnMap, Dictionary, Stored, read_dictionary, read_page, rows_that_begin,
-    walk_column, walk_lists,
+    ColumnAt, ColumnMap, ColumnWalk, Dictionary, Stored, read_dictionary, read_page,
+    rows_that_begin, walk_lists,
 };
 use coload_threads::lock;
 
@@ -22,19 +24,33 @@ type PageKey = (Key, usize);
 /// A column chunk that was looked at.
 #[derive(Debug)]
 pub struct ColumnRead {
-    /// Its pages.
-    pub map: ColumnMap,
+    found: Found,
     /// Its dictionary.
     pub dictionary: Option<Dictionary>,
+    /// Bytes of the page of the dictionary, and its values.
+    pub dictionary_bytes: Option<(u64, u32)>,
     /// The values of it, as those of a column whose rows are places in it.
     typed: Mutex<Option<Arc<TypedDictionary>>>,
+}
+
+/// The pages of a column chunk.
+#[derive(Debug)]
+enum Found {
+    /// As far as rows were wanted.
+    InOrder(Mutex<ColumnWalk>),
+    /// All, of one in lists.
+    All(ColumnMap),
 }
 
 impl ColumnRead {
     fn bytes(&self) -> usize {
         let dictionary = self.dictionary.as_ref().map_or(0, Dictionary::bytes);
+        let pages = match &self.found {
+            Found::InOrder(walk) => lock(walk).bytes(),
+            Found::All(map) => map.bytes(),
+        };
         // The values are there twice where rows are places.
-        self.map.bytes() + 2 * dictionary
+        pages + 2 * dictionary
     }
 
     /// The values of the dictionary, as those of a column whose rows are places in it.
@@ -154,10 +170,37 @@ impl Cache {
         Cache { columns: Mutex::default(), pages: Mutex::default(), columns_max, pages_max }
     }
 
-    /// The pages and the dictionary of a column chunk, which take `bytes_max` at most.
+    /// Pages that have some rows of a column chunk, which is that of a key, and takes `bytes_max` at most.
     ///
     /// # Errors
-    /// As [`walk_column`] and [`read_dictionary`].
+    /// As [`ColumnWalk::find`].
+    pub fn pages_of<'a>(
+        &self,
+        key: &Key,
+        read: &'a ColumnRead,
+        rows: &Range<u64>,
+        (body, bytes_max): (&FileBody<'_>, u64),
+    ) -> Result<Cow<'a, ColumnMap>> {
+        let walk = match &read.found {
+            Found::InOrder(walk) => walk,
+            Found::All(map) => return Ok(Cow::Borrowed(map)),
+        };
+        let (pages, has_grown) = {
+            let mut walk = lock(walk);
+            let before = walk.bytes();
+            walk.find(rows.end, body, bytes_max)?;
+            (walk.pages_of(rows), walk.bytes() > before)
+        };
+        if has_grown {
+            lock(&self.columns).weigh(key, read.bytes(), self.columns_max);
+        }
+        Ok(Cow::Owned(pages))
+    }
+
+    /// The first pages and the dictionary of a column chunk, or all pages of one in lists, which take `bytes_max` at most.
+    ///
+    /// # Errors
+    /// As [`ColumnWalk::find`], [`walk_lists`] and [`read_dictionary`].
     pub fn column(
         &self,
         key: Key,
@@ -170,16 +213,22 @@ impl Cache {
         let mut is_new = false;
         let read = read_once(&cell, || {
             is_new = true;
-            let map = match stored.is_in_lists() {
-                false => walk_column(at, rows, body, bytes_max)?,
-                true => walk_lists(at, rows, body, bytes_max, |page| {
-                    let bytes = read_page(at, page, body, bytes_max)?;
-                    rows_that_begin(stored, page, &bytes, bytes_max)
-                })?,
-            };
             let page = |page: &_| read_page(at, page, body, bytes_max);
-            let dictionary = read_dictionary(stored, &map, page, bytes_max)?;
-            Ok(ColumnRead { map, dictionary, typed: Mutex::default() })
+            let (found, dictionary, dictionary_bytes) = if stored.is_in_lists() {
+                let map = walk_lists(at, rows, body, bytes_max, |at| {
+                    rows_that_begin(stored, at, &page(at)?, bytes_max)
+                })?;
+                let dictionary = read_dictionary(stored, &map, page, bytes_max)?;
+                let bytes = map.dictionary_bytes();
+                (Found::All(map), dictionary, bytes)
+            } else {
+                let mut walk = ColumnWalk::new(at, rows);
+                walk.find(1, body, bytes_max)?;
+                let first = walk.pages_of(&(0..1));
+                let dictionary = read_dictionary(stored, &first, page, bytes_max)?;
+                (Found::InOrder(Mutex::new(walk)), dictionary, first.dictionary_bytes())
+            };
+            Ok(ColumnRead { found, dictionary, dictionary_bytes, typed: Mutex::default() })
         })?;
         if is_new {
             lock(&self.columns).weigh(&key, read.bytes(), self.columns_max);

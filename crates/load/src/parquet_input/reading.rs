@@ -5,7 +5,7 @@ use std::slice;
 use std::sync::Arc;
 
 use coload_arrow::Fault;
-use coload_parquet::{LeafRead, Stored, read_lists, read_page, read_rows};
+use coload_parquet::{ColumnAt, ColumnMap, LeafRead, Stored, read_lists, read_page, read_rows};
 use coload_threads::{Step, StepClock};
 use coload_types::{DataType, Physical, Result};
 
@@ -31,6 +31,8 @@ const NUMBERS_MAX: usize = 8192;
 /// Least rows that each value of a dictionary stands for which is worth codes: writers begin with dictionaries whatever
 /// they are worth, and to look up a long text costs more than to copy it.
 const ROWS_PER_VALUE_MIN: u64 = 2;
+/// Bytes of the heads of the first pages of a column chunk.
+const HEADS_BYTES: u64 = 4096;
 
 /// Reads the chunks of a leg.
 pub struct ParquetReading<'a> {
@@ -100,7 +102,7 @@ impl<'a> ParquetReading<'a> {
     }
 
     /// Whether the values of a column's dictionary are few enough for codes; it stands for so many rows.
-    fn has_codes(&self, read: &ColumnRead, rows: u64, data_type: DataType) -> bool {
+    fn has_few_values(&self, read: &ColumnRead, rows: u64, data_type: DataType) -> bool {
         let Some(dictionary) = &read.dictionary else { return false };
         let limit = self.grain.dictionary_limit();
         let few = match data_type.physical() {
@@ -110,7 +112,7 @@ impl<'a> ParquetReading<'a> {
             }
         };
         let repeats = dictionary.len() as u64 * ROWS_PER_VALUE_MIN <= rows;
-        few && repeats && read.map.is_coded()
+        few && repeats
     }
 
     /// Reads rows of a list or a map of a row group.
@@ -131,22 +133,29 @@ impl<'a> ParquetReading<'a> {
             let at = (&group.at.columns[*chunk], group.at.rows);
             found.push((key, *chunk, self.cache.column(key, at, stored, group.body, pages_max)?));
         }
-        if found.iter().any(|(.., read)| read.map.bytes_of_largest() > self.grain.large_bytes) {
+        let all_rows = 0..group.at.rows;
+        let mut maps = Vec::with_capacity(found.len());
+        for (key, _, read) in &found {
+            maps.push(self.cache.pages_of(key, read, &all_rows, (group.body, pages_max))?);
+        }
+        if maps.iter().any(|map| map.bytes_of_largest() > self.grain.large_bytes) {
             worker.enter();
         }
-        let page = |(key, chunk, read): &(_, usize, Arc<ColumnRead>), number: usize| {
-            let page = read.map.page(number);
+        let page = |(key, chunk, _): &(_, usize, Arc<ColumnRead>), map: &ColumnMap, number| {
+            let page = map.page(number);
             self.cache.page(*key, number, group.rows_used(&page.row_range(), rows), || {
                 read_page(&group.at.columns[*chunk], page, group.body, bytes_max)
             })
         };
+        let of_leaf = |(leaf, map)| move |number: usize| page(leaf, map, number);
         let mut pages: Vec<_> =
-            found.iter().map(|leaf| move |number: usize| page(leaf, number)).collect();
+            found.iter().zip(maps.iter().map(|map| &**map)).map(of_leaf).collect();
         let mut leaves: Vec<LeafRead<'_>> = found
             .iter()
+            .zip(&maps)
             .zip(&mut pages)
-            .map(|((.., read), page)| LeafRead {
-                map: &read.map,
+            .map(|(((.., read), map), page)| LeafRead {
+                map,
                 dictionary: read.dictionary.as_ref(),
                 page,
             })
@@ -180,7 +189,8 @@ impl<'a> ParquetReading<'a> {
             let (_, read) = read.map_err(|error| self.fault(at, number, error))?;
             coded.push(
                 column.data_type == DataType::Boolean
-                    || self.has_codes(&read, at.rows, column.data_type),
+                    || self.has_few_values(&read, at.rows, column.data_type)
+                        && seems_coded(&at.columns[fields.chunks[number]], &read, at.rows),
             );
         }
         let read_first = |parser: &mut TypedParser| {
@@ -207,12 +217,16 @@ impl<'a> ParquetReading<'a> {
         }
         let (stored, read) = self.column_of(group, column)?;
         let data_type = self.leg.request.read_schema().columns()[column].data_type;
-        let keyed = parser.makes_codes(column) && self.has_codes(&read, group.at.rows, data_type);
         let fields = &self.source.files[group.at.file as usize].fields;
         let at = &group.at.columns[fields.chunks[column]];
+        let body = (group.body, batch_bytes_max(Asked::of(&self.leg)));
+        let map = self.cache.pages_of(&(group.index, column), &read, rows, body)?;
+        let keyed = parser.makes_codes(column)
+            && self.has_few_values(&read, group.at.rows, data_type)
+            && map.is_coded();
         let large = self.grain.large_bytes;
         let mut page = |number: usize| {
-            let page = read.map.page(number);
+            let page = map.page(number);
             if page.bytes() > large {
                 worker.enter();
             }
@@ -222,7 +236,7 @@ impl<'a> ParquetReading<'a> {
             })
         };
         let dictionary = (read.dictionary.as_ref(), keyed);
-        let slice = read_rows(stored, &read.map, rows.clone(), dictionary, &mut page, bytes_max)?;
+        let slice = read_rows(stored, &map, rows.clone(), dictionary, &mut page, bytes_max)?;
         let dictionary = if keyed { read.typed(stored)? } else { None };
         Ok(Column { values: stored.values.clone(), slice, dictionary })
     }
@@ -272,6 +286,16 @@ impl<'a> ParquetReading<'a> {
         };
         add_rows(parser, &read, group.at.file as usize, span)
     }
+}
+
+/// Whether a column chunk seems to have nothing but places in its dictionary, which stands for so many rows: writers go over to
+/// values where a dictionary becomes large, and to find all pages takes all bytes.
+fn seems_coded(at: &ColumnAt, read: &ColumnRead, rows: u64) -> bool {
+    let Some((bytes, values)) = read.dictionary_bytes else { return false };
+    let bits = u64::from(u32::BITS - values.saturating_sub(1).leading_zeros());
+    // Places, whether there is one, and heads of pages.
+    let places = rows * bits / 8 + rows / 8;
+    at.raw_bytes <= bytes + places + places / 16 + rows / 64 + HEADS_BYTES
 }
 
 /// Rows of a row group in pieces that are read or left out, with their shares of its bytes.

@@ -1,4 +1,5 @@
-//! The pages of a column chunk: where they are and which rows they have, found by going from head to head.
+//! The pages of a column chunk: where they are and which rows they have, found by going from head to head, as far as rows
+//! are wanted: the bytes of a large column chunk may still be on their way.
 //!
 //! Cost: one read a page, and 64 bytes of memory; pages without rows are passed over.
 
@@ -15,13 +16,23 @@ const HEAD_BYTES: usize = 256;
 /// Longest head; those with long texts as bounds are long.
 const HEAD_BYTES_MAX: usize = 16 << 20;
 
-/// The pages of a column chunk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Pages of a column chunk that follow each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ColumnMap {
     /// The page of the dictionary, and how many values it has.
     pub(super) dictionary: Option<(PageAt, u32)>,
+    /// Number of the first of the pages.
+    first: usize,
     /// Pages with rows, in their order.
     pages: Vec<PageAt>,
+}
+
+/// Finds the pages of a column chunk that is in no lists, as far as its rows are wanted.
+#[derive(Debug)]
+pub struct ColumnWalk {
+    walk: Walk,
+    /// Rows of the row group.
+    rows: u64,
 }
 
 /// A page of a column chunk.
@@ -72,22 +83,22 @@ impl ColumnMap {
     pub fn pages_of(&self, rows: &Range<u64>) -> Range<usize> {
         let from = self.pages.partition_point(|page| page.row_range().end <= rows.start);
         let to = self.pages.partition_point(|page| page.first_row < rows.end);
-        from..to.max(from)
+        self.first + from..self.first + to.max(from)
     }
 
     /// The same of lists: the page in which the first of these rows begins, and those up to where the row behind the last does.
     pub fn pages_of_lists(&self, rows: &Range<u64>) -> Range<usize> {
         let from = self.pages.partition_point(|page| page.row_range().end <= rows.start);
         let to = self.pages.partition_point(|page| page.first_row <= rows.end);
-        from..to.max(from)
+        self.first + from..self.first + to.max(from)
     }
 
     /// A page.
     pub fn page(&self, number: usize) -> &PageAt {
-        &self.pages[number]
+        &self.pages[number - self.first]
     }
 
-    /// Whether all rows are places in the dictionary.
+    /// Whether all rows of the pages are places in the dictionary.
     pub fn is_coded(&self) -> bool {
         self.pages.iter().all(|page| page.encoding == Encoding::Dictionary)
     }
@@ -103,29 +114,58 @@ impl ColumnMap {
     }
 }
 
-/// Finds the pages of a column chunk that has so many rows, which are in no lists. What it finds takes `bytes_max` at most.
-///
-/// # Errors
-/// `Damaged` when the heads contradict each other or the footer, `TooLarge` when there are too many pages; those of
-/// reading.
-pub fn walk_column(
-    column: &ColumnAt,
-    rows: u64,
-    body: &dyn Body,
-    bytes_max: u64,
-) -> Result<ColumnMap> {
-    let map = walk(column, Some(rows), body, bytes_max)?;
-    let row = map.pages.last().map_or(0, |last| last.row_range().end);
-    match row == rows {
-        true => Ok(map),
-        false => Err(Fault::Damaged(format!("pages of {row} rows in a row group of {rows}"))),
+impl ColumnWalk {
+    /// Nothing is found yet, of a column chunk that has so many rows.
+    pub fn new(column: &ColumnAt, rows: u64) -> Self {
+        ColumnWalk { walk: Walk::new(column, Lists::None), rows }
+    }
+
+    /// Finds the pages of the rows before one, and the dictionary. What it has found takes `bytes_max` at most.
+    ///
+    /// # Errors
+    /// `Damaged` when the heads contradict each other or the footer, `TooLarge` when there are too many pages; those of
+    /// reading.
+    pub fn find(&mut self, before: u64, body: &dyn Body, bytes_max: u64) -> Result<()> {
+        let wanted = before.min(self.rows);
+        while self.walk.row < wanted {
+            self.walk.step(body, bytes_max)?;
+        }
+        match self.walk.row > self.rows {
+            true => Err(other_rows(self.walk.row, self.rows)),
+            false => Ok(()),
+        }
+    }
+
+    /// The pages of rows that were found, and the dictionary.
+    pub fn pages_of(&self, rows: &Range<u64>) -> ColumnMap {
+        let ColumnMap { dictionary, pages, .. } = &self.walk.map;
+        let numbers = self.walk.map.pages_of(rows);
+        let first = numbers.start;
+        ColumnMap { dictionary: *dictionary, first, pages: pages[numbers].to_vec() }
+    }
+
+    /// Bytes of memory that this takes.
+    pub fn bytes(&self) -> usize {
+        self.walk.map.bytes()
     }
 }
 
-/// The same of a column in lists: `begin` tells how many rows begin in a page.
+impl ColumnMap {
+    /// Bytes of the dictionary in memory, and its values.
+    pub fn dictionary_bytes(&self) -> Option<(u64, u32)> {
+        self.dictionary.map(|(page, values)| (page.raw.into(), values))
+    }
+}
+
+fn other_rows(found: u64, rows: u64) -> Fault {
+    Fault::Damaged(format!("pages of {found} rows in a row group of {rows}"))
+}
+
+/// Finds the pages of a column chunk that is in lists: `begin` tells how many rows begin in a page. What it finds takes
+/// `bytes_max` at most.
 ///
 /// # Errors
-/// As [`walk_column`], and those of `begin`.
+/// As [`ColumnWalk::find`], and those of `begin`.
 pub fn walk_lists(
     column: &ColumnAt,
     rows: u64,
@@ -133,7 +173,11 @@ pub fn walk_lists(
     bytes_max: u64,
     mut begin: impl FnMut(&PageAt) -> Result<u32>,
 ) -> Result<ColumnMap> {
-    let mut map = walk(column, None, body, bytes_max)?;
+    let mut walk = Walk::new(column, Lists::Some);
+    while walk.at < walk.end {
+        walk.step(body, bytes_max)?;
+    }
+    let mut map = walk.map;
     let mut row = 0;
     for page in &mut map.pages {
         (page.first_row, page.rows) = (row, begin(page)?);
@@ -144,25 +188,41 @@ pub fn walk_lists(
     }
     match row == rows {
         true => Ok(map),
-        false => Err(Fault::Damaged(format!("pages of {row} rows in a row group of {rows}"))),
+        false => Err(other_rows(row, rows)),
     }
 }
 
-/// Finds the pages of a column chunk, up to those of so many rows, or to its end.
-fn walk(
-    column: &ColumnAt,
-    rows: Option<u64>,
-    body: &dyn Body,
-    bytes_max: u64,
-) -> Result<ColumnMap> {
-    let mut map = ColumnMap { dictionary: None, pages: Vec::new() };
-    let end = column.start + column.bytes;
-    let (mut at, mut row) = (column.start, 0_u64);
-    while rows.map_or(at < end, |rows| row < rows) {
-        let head = head_at(body, at, end)?;
-        let start = at + head.bytes as u64;
-        at = start + u64::from(head.stored);
-        if at > end {
+/// Whether the values of a column chunk are in lists: then their number does not tell that of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lists {
+    None,
+    Some,
+}
+
+/// How far the pages of a column chunk are found.
+#[derive(Debug)]
+struct Walk {
+    lists: Lists,
+    map: ColumnMap,
+    /// Where the next head is, and where the column chunk ends.
+    at: u64,
+    end: u64,
+    /// Rows so far.
+    row: u64,
+}
+
+impl Walk {
+    fn new(column: &ColumnAt, lists: Lists) -> Self {
+        let end = column.start + column.bytes;
+        Walk { lists, map: ColumnMap::default(), at: column.start, end, row: 0 }
+    }
+
+    /// Takes the next page.
+    fn step(&mut self, body: &dyn Body, bytes_max: u64) -> Result<()> {
+        let head = head_at(body, self.at, self.end)?;
+        let start = self.at + head.bytes as u64;
+        self.at = start + u64::from(head.stored);
+        if self.at > self.end {
             return Err(Fault::Damaged("a page that is longer than its column chunk".to_owned()));
         }
         let page = |rows: u32, encoding: Encoding, form: PageForm| PageAt {
@@ -170,14 +230,16 @@ fn walk(
             stored: head.stored,
             raw: head.raw,
             crc: head.crc,
-            first_row: row,
+            first_row: self.row,
             rows,
             entries: rows,
             encoding,
             form,
         };
+        let map = &mut self.map;
+        let is_flat = self.lists == Lists::None;
         let page = match head.kind {
-            PageKind::Other => continue,
+            PageKind::Other => return Ok(()),
             PageKind::Dictionary { values, encoding } => {
                 // Its values are plain, whatever old writers call that.
                 if map.dictionary.is_some() || !map.pages.is_empty() {
@@ -189,17 +251,17 @@ fn walk(
                     return Err(Fault::Unknown(text));
                 }
                 map.dictionary = Some((page(0, Encoding::Plain, PageForm::Dictionary), values));
-                continue;
+                return Ok(());
             }
             PageKind::Data { values, encoding, levels } => {
                 page(values, encoding, PageForm::One { levels })
             }
             PageKind::DataTwo { values, rows: own, encoding, levels, repetitions, compressed } => {
-                if rows.is_some() && repetitions > 0 {
+                if is_flat && repetitions > 0 {
                     let text = "a page of a column without lists that has levels of lists";
                     return Err(Fault::Damaged(text.to_owned()));
                 }
-                if rows.is_some() && own.is_some_and(|own| own != values) {
+                if is_flat && own.is_some_and(|own| own != values) {
                     let text = "a page of a column without lists, with more values than rows";
                     return Err(Fault::Damaged(text.to_owned()));
                 }
@@ -207,25 +269,24 @@ fn walk(
             }
         };
         if page.rows == 0 {
-            continue;
+            return Ok(());
         }
         if page.encoding == Encoding::Dictionary && map.dictionary.is_none() {
             return Err(Fault::Damaged("places in a dictionary that is not there".to_owned()));
         }
-        row += u64::from(page.rows);
+        self.row += u64::from(page.rows);
         map.pages.push(page);
         match map.bytes() as u64 {
-            bytes if bytes > bytes_max => return Err(Fault::TooLarge(bytes)),
-            _ => {}
+            bytes if bytes > bytes_max => Err(Fault::TooLarge(bytes)),
+            _ => Ok(()),
         }
     }
-    Ok(map)
 }
 
 /// Values of the dictionary of a column chunk and bytes of its page, if it begins with one.
 ///
 /// # Errors
-/// As [`walk_column`].
+/// As [`ColumnWalk::find`].
 pub fn dictionary_bytes(column: &ColumnAt, body: &dyn Body) -> Result<Option<(u32, u64)>> {
     if column.bytes == 0 {
         return Ok(None);

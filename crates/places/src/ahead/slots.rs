@@ -13,7 +13,7 @@ use coload_types::{Error, Result};
 use super::Way;
 use super::flow::Flow;
 use super::seen::Seen;
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Wanted};
 use crate::object::{Object, ObjectRef};
 
 /// An object and a block of it, by their numbers: in the order in which they are fetched.
@@ -52,7 +52,7 @@ pub struct Slots {
     bytes_max: usize,
     block_bytes: u64,
     /// What will be read of objects that said so.
-    announced: BTreeMap<u32, Vec<Range<u64>>>,
+    announced: BTreeMap<u32, Vec<Wanted>>,
     /// Blocks of these.
     parts: BTreeMap<u32, Arc<Blocks>>,
     slots: HashMap<Key, Slot>,
@@ -101,8 +101,8 @@ impl Slots {
     }
 
     /// Says what will be read of an object.
-    pub fn announce(&mut self, number: u32, ranges: Vec<Range<u64>>) {
-        self.announced.insert(number, ranges);
+    pub fn announce(&mut self, number: u32, parts: Vec<Wanted>) {
+        self.announced.insert(number, parts);
     }
 
     /// Nothing is fetched ahead, and what was is given up.
@@ -114,16 +114,16 @@ impl Slots {
         (self.held, self.coming) = (0, 0);
     }
 
-    /// Begins at the first object.
-    pub fn start(&mut self, bytes_max: usize, block_bytes: u64) {
+    /// Begins at an object.
+    pub fn start(&mut self, bytes_max: usize, block_bytes: u64, first: u32) {
         self.stop();
         self.left.clear();
         self.trails.clear();
-        self.next = (0, 0);
+        self.next = (first, 0);
         self.bytes_max = bytes_max.max(2 * block_bytes as usize);
         self.block_bytes = block_bytes;
-        let blocks = |(number, ranges): (&u32, &Vec<Range<u64>>)| {
-            (*number, Arc::new(Blocks::of_ranges(ranges.iter().cloned(), block_bytes)))
+        let blocks = |(number, parts): (&u32, &Vec<Wanted>)| {
+            (*number, Arc::new(Blocks::of_parts(parts.iter().cloned(), block_bytes)))
         };
         self.parts = self.announced.iter().map(blocks).collect();
     }
