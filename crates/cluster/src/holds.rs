@@ -56,7 +56,9 @@ impl Maps {
         let (_, hold) = self.change(|map| {
             let version = map.version;
             let Some(of) = map.tables.iter_mut().find(|of| of.id == table) else {
-                return Err(Error::Invalid("the table was dropped meanwhile; nothing was changed".into()));
+                return Err(Error::Invalid(
+                    "the table was dropped meanwhile; nothing was changed".into(),
+                ));
             };
             match of.holder {
                 Some(holder) if holder.load != load => return Ok(Change::Same(Hold::By(holder))),

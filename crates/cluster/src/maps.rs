@@ -334,10 +334,10 @@ impl Maps {
         let held = of.holder.filter(|holder| holder.load == load).map(|holder| holder.since);
         let verdict = self.verdict(load, leaf)?;
         match verdict.filter(|verdict| Some(verdict.since) == held) {
-            None => Err(tried.not_now(format!(
-                "table {} is not held for load {load} any more",
-                of.name
-            ))),
+            None => {
+                Err(tried
+                    .not_now(format!("table {} is not held for load {load} any more", of.name)))
+            }
             Some(Verdict { refused: Some(text), .. }) => Err(Error::Invalid(text)),
             Some(Verdict { refused: None, .. }) => Ok(()),
         }

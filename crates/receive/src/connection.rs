@@ -10,8 +10,8 @@ use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
     ABORT, ASK_MAP, BLOCK, CHUNK, CHUNKS, COMMIT, Commit, DESCRIBE, FINISH, Finish, GONE, HELLO,
-    JOIN, Join, LIST, LOADS, LOOK, LoadDescription, Look, RANGE, RANGES, REJECTS, SEAL, SETTLE, TABLE,
-    TEXT_FRAGMENT, WIDEN, Widen, write_statuses,
+    JOIN, Join, LIST, LOADS, LOOK, LoadDescription, Look, RANGE, RANGES, REJECTS, SEAL, SETTLE,
+    TABLE, TEXT_FRAGMENT, WIDEN, Widen, write_statuses,
 };
 
 use crate::active::Active;

@@ -26,8 +26,8 @@ use coload_cluster::{
 use coload_ddl::Schema;
 use coload_load::{Leaves, RemoteOptions};
 use coload_store::{
-    LoadId, LoadJournal, OnExisting, OnMissing, ReadyShare, ShareOf, SharesAre, Snapshot, SortWith, Store,
-    merge_small_within,
+    LoadId, LoadJournal, OnExisting, OnMissing, ReadyShare, ShareOf, SharesAre, Snapshot, SortWith,
+    Store, merge_small_within,
 };
 use coload_threads::lock;
 use coload_types::{Error, Result};
@@ -142,9 +142,23 @@ impl Member {
         for load in maps.current()?.tables.iter().filter_map(moves) {
             maps.abort(load, None)?;
         }
-        let state = Mutex::new(Doing { state, held: HeldVersions::default(), last: None, fitting: BTreeMap::new() });
+        let state = Mutex::new(Doing {
+            state,
+            held: HeldVersions::default(),
+            last: None,
+            fitting: BTreeMap::new(),
+        });
         let drop_share = OnceLock::new();
-        Ok(Arc::new(Member { store, maps, id, sort_with, state, drop_share, holds: Mutex::default(), calls }))
+        Ok(Arc::new(Member {
+            store,
+            maps,
+            id,
+            sort_with,
+            state,
+            drop_share,
+            holds: Mutex::default(),
+            calls,
+        }))
     }
 
     /// The leaves of a table, for who loads into it through this node.

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 
 use coload_types::{Error, Result};
 
-use crate::deleted::Deletions;
 use crate::change::{LoadMode, LoadTarget};
+use crate::deleted::Deletions;
 use crate::directory::{Layout, list_names, open_or_make, segment_name, sync_file};
 use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal, rows_beside};
 use crate::keyed::SortWith;

@@ -28,7 +28,8 @@ fn rows_are_changed_as_in_one_store() {
     let nodes = Nodes::start(3);
     nodes.write("seed.csv", "0,z,0\n");
     let columns = "k BIGINT, v VARCHAR, n BIGINT";
-    let seed = ["load", "seed.csv", "--into", "alone", "--table", "seed", "--no-header", "--columns"];
+    let seed =
+        ["load", "seed.csv", "--into", "alone", "--table", "seed", "--no-header", "--columns"];
     nodes.run(&[&seed[..], &[columns]].concat()).done();
     for (table, kind, tail, key) in [
         ("t", "TABLE", "SHARD BY (k) SHARDS 8", ""),
@@ -97,7 +98,7 @@ fn a_key_that_is_there_fails_the_statement_and_the_load_and_nothing_is_added() {
     assert!(failed.status == Some(1) && failed.err.contains("999"), "{failed:?}");
     assert_eq!(seen(), ["a,1000,0,999"]);
     load(2, "c.csv").done();
-    assert!(load(1, "c.csv").done().out.contains("nothing was loaded"), "the same load again");
+    assert!(load(1, "c.csv").done().err.contains("nothing was loaded"), "the same load again");
     for (text, said) in [
         ("INSERT INTO t VALUES (5000, 'x'), (7, 'x')", "7"),
         ("INSERT INTO t VALUES (5000, 'x'), (5000, 'y')", "5000"),
@@ -131,9 +132,47 @@ fn a_key_that_is_there_fails_the_statement_and_the_load_and_nothing_is_added() {
         }
     });
     assert_eq!(done.into_inner(), 8);
-    assert_eq!(answer(&nodes, "SELECT count(*), count(DISTINCT k) FROM t WHERE k >= 10000"), ["8,8"]);
+    assert_eq!(
+        answer(&nodes, "SELECT count(*), count(DISTINCT k) FROM t WHERE k >= 10000"),
+        ["8,8"]
+    );
     let refused = nodes.load(0, "t", &["--no-header", "--on-conflict", "reject", "a.csv"]);
     assert!(refused.err.contains("reject"), "{refused:?}");
+}
+
+#[test]
+fn a_load_that_may_fail_for_its_keys_is_there_once_whoever_ends_while_its_table_is_held() {
+    let mut nodes = Nodes::start(3);
+    let columns = "k BIGINT, v VARCHAR, PRIMARY KEY (k)";
+    nodes.sql(0, &format!("CREATE TABLE t ({columns})")).done();
+    for (number, (point, ends)) in [
+        ("leaf::fits", 2),
+        ("leaf::published", 2),
+        ("commit::before", 1),
+        ("commit::held", 1),
+        ("leaf::fits", 1),
+        ("commit::after", 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let at = format!("{point} at node {ends}");
+        let keys = number * 1_000..number * 1_000 + 1_000;
+        nodes.write("t.csv", keys.map(|k| format!("{k},{number}\n")).collect::<String>());
+        nodes.kill(ends);
+        nodes.serve(ends, Some(&format!("cluster::{point}")));
+        let flags = ["t.csv", "--no-header", "--columns", columns, "--patience", "60"];
+        let mut client = nodes.load_command(1, "t", &flags);
+        let mut client = client.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        assert!(nodes.has_ended(ends, Duration::from_secs(60)), "{at} was not passed");
+        nodes.serve(ends, None);
+        assert!(client.wait().unwrap().success(), "{at}");
+        let rows = (number + 1) * 1_000;
+        let found = answer(&nodes, "SELECT count(*), count(DISTINCT k) FROM t");
+        assert_eq!(found, [format!("{rows},{rows}")], "{at}");
+        let failed = nodes.sql(0, &format!("INSERT INTO t VALUES ({}, 'x')", rows - 1));
+        assert!(failed.err.contains(&(rows - 1).to_string()), "{at}: {failed:?}");
+    }
 }
 
 const ROWS: u64 = 400;

@@ -30,8 +30,8 @@ use coload_threads::{AtEnd, Started, epoch_us, lock};
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
 use coload_wire::{
-    ASK_MAP, Again, COMMIT, COMMITTED, Commit, Committed, DONE, Done, FINISH, Finish, GONE, LOOK, LOOKED,
-    LoadDescription, Look, Looked, MAP, PARTITIONS_MAX, Work,
+    ASK_MAP, Again, COMMIT, COMMITTED, Commit, Committed, DONE, Done, FINISH, Finish, GONE, LOOK,
+    LOOKED, LoadDescription, Look, Looked, MAP, PARTITIONS_MAX, Work,
 };
 
 use super::choose::{Chooser, Sorts};
@@ -112,9 +112,9 @@ impl Leaves {
         };
         let nodes = self.map.nodes.iter().filter(|node| is_told(node));
         std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                nodes.map(|node| scope.spawn(move || look(node))).collect();
-            let told = threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(thread_failed())));
+            let threads: Vec<_> = nodes.map(|node| scope.spawn(move || look(node))).collect();
+            let told =
+                threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(thread_failed())));
             told.fold(Ok(()), Result::and)
         })
     }
@@ -540,9 +540,7 @@ fn send(
         drop(end);
         let mut heard = Ok(());
         for thread in threads {
-            let told = thread.join().unwrap_or_else(|_| {
-                Err(thread_failed())
-            });
+            let told = thread.join().unwrap_or_else(|_| Err(thread_failed()));
             heard = heard.and(told);
         }
         (ran, heard, rows)

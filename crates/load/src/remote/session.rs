@@ -318,9 +318,7 @@ fn send(
             Err(_) => {}
         }
         drop(end);
-        let listened = listener.join().unwrap_or_else(|_| {
-            Err(thread_failed())
-        });
+        let listened = listener.join().unwrap_or_else(|_| Err(thread_failed()));
         (ran, listened)
     });
     totals.partitions = totals.partitions.max(sender.durable());

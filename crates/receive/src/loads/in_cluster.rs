@@ -44,7 +44,8 @@ fn check_rules(description: &LoadDescription, table: &Table) -> Result<()> {
     }
     if *on_conflict == OnConflict::Reject {
         return Err(Error::Invalid(
-            "--on-conflict reject is not for a cluster yet (error, ignore, replace and newest are)".into(),
+            "--on-conflict reject is not for a cluster yet (error, ignore, replace and newest are)"
+                .into(),
         ));
     }
     match delete_where {

@@ -139,7 +139,8 @@ impl Member {
                 Hold::Moving => {
                     if Instant::now() > waiting.until {
                         return Err(Error::Unavailable(
-                            "shards of the table are on their way to other leaves (try again)".into(),
+                            "shards of the table are on their way to other leaves (try again)"
+                                .into(),
                         ));
                     }
                     std::thread::sleep(PAUSE);
@@ -205,7 +206,11 @@ impl Member {
                 Err(Error::Invalid(text) | Error::Corrupt(text)) => (None, Some(text)),
                 Err(error) => return Err(error),
             };
-            self.maps.put_verdict(holder.load, self.id, &Verdict { since: holder.since, refused })?;
+            self.maps.put_verdict(
+                holder.load,
+                self.id,
+                &Verdict { since: holder.since, refused },
+            )?;
             hit("cluster::leaf::fits");
             doing.fitting.insert(table.id, Fitting { holder, ready });
         }
@@ -231,23 +236,24 @@ impl Member {
             };
             let done = self.maps.commit(load, table, tried);
             drop(held);
-            if let Err(Error::Invalid(_)) = &done {
+            let error = match done {
+                Ok(commit) => {
+                    hit("cluster::commit::after");
+                    return Ok(commit);
+                }
+                Err(error) => error,
+            };
+            if matches!(error, Error::Invalid(_)) {
                 // Nobody can go on with it.
                 let _ = self.maps.abort(load, None);
+                return Err(error);
             }
             let map = self.maps.current()?;
-            let other = map.table_of(table).and_then(|of| of.held_by_other(load));
-            match (done, other) {
-                // It was held by another, which is waited for.
-                (Err(Error::Unavailable(_) | Error::Refused(_)), Some(holder))
-                    if map.aborted(load).is_none() =>
-                {
+            match map.table_of(table).and_then(|of| of.held_by_other(load)) {
+                Some(holder) if map.aborted(load).is_none() => {
                     self.wait_for(table, holder, &mut waiting)?;
                 }
-                (done, _) => {
-                    hit("cluster::commit::after");
-                    return done;
-                }
+                _ => return Err(error),
             }
         }
     }

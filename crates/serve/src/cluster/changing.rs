@@ -157,7 +157,8 @@ impl Found {
         if !self.table.is_everywhere() {
             return Ok(None);
         }
-        let of_first = |place: Option<i64>| Some(place.is_none_or(|place| place_on_leaf(place).0 == 0));
+        let of_first =
+            |place: Option<i64>| Some(place.is_none_or(|place| place_on_leaf(place).0 == 0));
         Ok(Some(numbers(places)?.iter().map(of_first).collect()))
     }
 

@@ -12,8 +12,8 @@ use coload_types::bytes::{ByteReader, put_bytes, put_varint};
 use coload_types::{Error, Result};
 
 use super::spans::SplitSpan;
-use crate::deleted::Deletions;
 use crate::change::{LoadMode, LoadTarget};
+use crate::deleted::Deletions;
 use crate::load_record::{INPUTS_KEPT_MAX, LoadId};
 use crate::manifest::{put_value, read_value};
 use crate::on_conflict::{DeleteWhere, OnConflict};

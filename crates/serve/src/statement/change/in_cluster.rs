@@ -15,7 +15,9 @@ use datafusion::logical_expr::LogicalPlan;
 use futures::{Stream, StreamExt, TryStreamExt};
 
 use super::merged::Merged;
-use super::{Change, Kind, Work, count, found_twice, matched_twice, plan_again, stream, unsupported};
+use super::{
+    Change, Kind, Work, count, found_twice, matched_twice, plan_again, stream, unsupported,
+};
 use crate::Answer;
 use crate::cluster::{Changing, Cluster, Found};
 use crate::database::Database;
