@@ -4,13 +4,15 @@
 //! point ends the process: `cluster::commit::before=return(abort)`.
 
 /// Every point, in the order in which a load passes them.
-pub const POINTS: [&str; 8] = [
+pub const POINTS: [&str; 10] = [
     "cluster::client::begun",
     "cluster::client::sent",
     "cluster::leaf::finished",
     "cluster::leaf::prepared",
     "cluster::client::prepared",
     "cluster::commit::before",
+    "cluster::commit::held",
+    "cluster::leaf::fits",
     "cluster::commit::after",
     "cluster::leaf::published",
 ];

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   row -> hash of its shard columns -> shard -> leaf          hash, shards
-//!   nodes, tables, committed loads: one map, by versions       map, moves
+//!   nodes, tables, committed loads: one map, by versions       map, moves, holds
 //!   PLACE/map/<version>.map, made once, never changed          maps, place
 //!   PLACE/prepared/<load>-<node>, PLACE/nodes/<node>.applied   marks
 //! ```
@@ -13,6 +13,7 @@
 mod failpoints;
 mod folder;
 mod hash;
+mod holds;
 mod map;
 mod maps;
 mod marks;
@@ -24,9 +25,10 @@ mod shards;
 pub use failpoints::{POINTS, hit};
 pub use folder::Folder;
 pub use hash::{RowHashes, hash_row, hash_value, shard_of};
+pub use holds::{Hold, Holder};
 pub use map::{Event, Map, Node, NodeId, SHARDS_DEFAULT, SHARDS_MAX, ShardBy, Table, What};
 pub use maps::{Change, Commit, EVENTS_MAX, Maps, Tried};
-pub use marks::Prepared;
+pub use marks::{Fits, Prepared, Verdict};
 pub use moves::{Giver, Moving};
 pub use objects::Objects;
 pub use place::{Created, Place, open_place};

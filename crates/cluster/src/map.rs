@@ -17,6 +17,7 @@ use coload_ddl::Schema;
 use coload_store::LoadId;
 use coload_types::{Error, Result, same_name};
 
+use crate::holds::Holder;
 use crate::moves::Moving;
 use crate::shards::assign_shards;
 
@@ -105,6 +106,8 @@ pub struct Table {
     pub making: Option<NodeId>,
     /// Shards that are on their way to other leaves; no rows are committed meanwhile.
     pub moving: Option<Moving>,
+    /// The load that it is held for, if it is: no other is committed into it.
+    pub holder: Option<Holder>,
     /// The version in which shards went elsewhere last: what was routed before does not fit.
     pub since: u64,
 }
@@ -263,7 +266,7 @@ impl Map {
             _ => assign_shards(id, shards, &leaves),
         };
         let name = name.to_owned();
-        let (making, moving, since) = (None, None, self.version);
+        let (making, moving, holder, since) = (None, None, None, self.version);
         self.tables.push(Table {
             id,
             name,
@@ -273,6 +276,7 @@ impl Map {
             shards,
             making,
             moving,
+            holder,
             since,
         });
         Ok(id)

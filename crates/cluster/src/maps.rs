@@ -15,7 +15,8 @@ use coload_store::LoadId;
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
-use crate::map::{Map, Table, What};
+use crate::map::{Map, NodeId, Table, What};
+use crate::marks::{Fits, Verdict};
 use crate::place::{Created, Place};
 
 /// Versions behind the newest that stay.
@@ -278,6 +279,12 @@ impl Maps {
                     of.name
                 )));
             }
+            if let Some(other) = of.held_by_other(load) {
+                return Err(tried.not_now(format!(
+                    "rows of table {} are being changed by load {}",
+                    of.name, other.load
+                )));
+            }
             let receiving = of.receiving();
             let leaves = match (moves, &receiving) {
                 (false, _) => &of.leaves[..],
@@ -302,6 +309,9 @@ impl Maps {
                         tried.not_now(format!("load {load} is not prepared by leaf {shown}"))
                     );
                 };
+                if mark.fits == Fits::IfHeld {
+                    self.check_fits((load, *leaf), of, tried)?;
+                }
                 // Each leaf of a table that is everywhere has the same rows.
                 rows = if of.is_everywhere() { mark.rows } else { rows + mark.rows };
             }
@@ -312,10 +322,25 @@ impl Maps {
             if let Some(made) = map.tables.iter_mut().find(|of| of.id == table) {
                 made.making = None;
             }
+            map.end_hold(load);
             map.decide(What::Loaded { load, table });
             Ok(Change::Changed(Commit { version: map.version, rows, already: false }))
         });
         decided.map(|(_, commit)| commit)
+    }
+
+    /// Rows that may not fit are committed only into a table that is held for them since the leaf found that they do.
+    fn check_fits(&self, (load, leaf): (LoadId, NodeId), of: &Table, tried: Tried) -> Result<()> {
+        let held = of.holder.filter(|holder| holder.load == load).map(|holder| holder.since);
+        let verdict = self.verdict(load, leaf)?;
+        match verdict.filter(|verdict| Some(verdict.since) == held) {
+            None => {
+                Err(tried
+                    .not_now(format!("table {} is not held for load {load} any more", of.name)))
+            }
+            Some(Verdict { refused: Some(text), .. }) => Err(Error::Invalid(text)),
+            Some(Verdict { refused: None, .. }) => Ok(()),
+        }
     }
 
     /// Gives a load up that is not committed: nodes drop what they have of it. So does its table, if that is known, while it is

@@ -206,6 +206,12 @@ impl Maps {
                     false => Change::Changed(None),
                 });
             };
+            if table.holder.is_some() {
+                return Err(Error::Unavailable(format!(
+                    "rows of table {} are being changed; no shards were moved (try again)",
+                    table.name
+                )));
+            }
             table.moving = Some(Moving { load, node, leaves, shards });
             Ok(Change::Changed(Some(table.id)))
         })?;
@@ -242,6 +248,7 @@ impl Map {
         let moving =
             self.tables.iter_mut().filter(|t| t.moving.as_ref().is_some_and(|m| m.load == load));
         moving.for_each(|table| table.moving = None);
+        self.end_hold(load);
         self.decide(What::Aborted { load });
     }
 
@@ -274,8 +281,8 @@ mod tests {
             _ => assign_shards(7, shards, &leaves),
         };
         let schema = parse_columns("a BIGINT").unwrap();
-        let (name, making, moving) = ("t".to_owned(), None, None);
-        Table { id: 7, name, schema, shard_by, leaves, shards, making, moving, since: 0 }
+        let (name, making, moving, holder) = ("t".to_owned(), None, None, None);
+        Table { id: 7, name, schema, shard_by, leaves, shards, making, moving, holder, since: 0 }
     }
 
     fn begin(table: &Table, (leaves, shards): (Vec<NodeId>, Vec<u16>)) -> Table {

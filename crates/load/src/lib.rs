@@ -81,8 +81,8 @@ pub use projection::project;
 pub use read_rows::{RowsRead, read_rows};
 pub use reject_table::check_reject_table;
 pub use remote::{
-    Address, Leaves, RemoteOptions, RemoteWork, abort_load, ask_patiently, cluster_map, list_loads,
-    table_schema,
+    Address, Gone, Leaves, RemoteOptions, RemoteWork, abort_load, ask_patiently, cluster_map,
+    holds_for, list_loads, table_schema,
 };
 pub use replaced_file::ReplacedFile;
 pub use report::{

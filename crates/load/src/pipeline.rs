@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 
-use coload_threads::{StepClock, join_all, thread_cpu_ns};
+use coload_threads::{StepClock, thread_cpu_ns};
 use coload_transform::DistinctSketch;
 use coload_types::{Error, Result};
 use coload_wire::PartitionAccount;
@@ -239,7 +239,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             if let Some(ahead) = self.reading.ahead()
                 && self.resources.threads > 1
             {
-                let ahead = || ahead.run(self.workers.ended());
+                let ahead = || self.workers.beside(|| ahead.run(self.workers.ended()));
                 threads.extend(self.spawn(scope, "coload-ahead".to_owned(), ahead));
             }
             if let Some(sharing) = self.takes_text() {
@@ -253,7 +253,10 @@ impl<'a, F: Format> Pipeline<'a, F> {
             if let Some(ahead) = self.reading.ahead() {
                 ahead.wake();
             }
-            join_all(threads);
+            // One that panicked has ended the load with an error, which is told as any.
+            for thread in threads {
+                let _ = thread.join();
+            }
         });
         self.tell_progress();
         self.finish()

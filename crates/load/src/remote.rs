@@ -43,7 +43,7 @@ use crate::report::LoadReport;
 use crate::request::LoadRequest;
 
 pub use address::Address;
-pub use cluster::{Leaves, cluster_map};
+pub use cluster::{Gone, Leaves, cluster_map, holds_for};
 pub use fingerprint::describe_as;
 use going::Going;
 pub use session::{abort_load, is_final_error, list_loads, table_schema};

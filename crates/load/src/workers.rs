@@ -156,13 +156,18 @@ impl<T: Tasks> Workers<T> {
     }
 }
 
+/// The error for a thread that panicked. Trying again would end in the same way.
+pub fn thread_failed() -> Error {
+    Error::Refused("internal error: a thread of the load panicked; see the message above".into())
+}
+
 /// Ends the load when a worker ends, also by a panic.
 struct EndBell<'a, T: Tasks>(&'a Workers<T>);
 
 impl<T: Tasks> Drop for EndBell<'_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail(Error::Unavailable("a worker failed; see the message above".into()));
+            self.0.fail(thread_failed());
         }
         let shared = &self.0.shared;
         if shared.lock().is_ok_and(|s| s.tasks.is_finished() || s.error.is_some()) {

@@ -11,7 +11,7 @@ use std::sync::{
 use coload_cluster::Table;
 use coload_link::{Credit, LargeMessages, Message, Replies};
 use coload_load::TextFragmentParser;
-use coload_store::{LoadId, LoadJournal, LoadTarget, SegmentEntry, SegmentSummary};
+use coload_store::{LoadId, LoadJournal, LoadTarget, PlacedRows, SegmentEntry, SegmentSummary};
 use coload_threads::{lock, thread_cpu_ns};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Column, Error, Physical, Result};
@@ -54,6 +54,8 @@ pub struct Active {
     /// `None` once it is published or dropped.
     pub journal: Mutex<Option<LoadJournal>>,
     received: Mutex<Received>,
+    /// Rows of the table that go when those of the load come.
+    pub(crate) gone: Mutex<Option<PlacedRows>>,
     /// The load, when it is ready and its client tells rejects.
     pub(crate) pending: Mutex<Option<Pending>>,
     /// The attempt that may send.
@@ -124,6 +126,7 @@ impl Active {
                 replies: Vec::new(),
                 failed: None,
             }),
+            gone: Mutex::default(),
             pending: Mutex::default(),
             attempt: AtomicU64::new(0),
             publishing: AtomicBool::new(false),

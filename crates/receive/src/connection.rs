@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
 
 use coload_link::{Credit, Handler, LargeMessages, Message, Replies, WIRE_VERSION};
-use coload_store::LoadId;
+use coload_store::{LoadId, PlacedRows};
 use coload_threads::lock;
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
-    ABORT, ASK_MAP, BLOCK, CHUNK, CHUNKS, COMMIT, Commit, DESCRIBE, FINISH, Finish, HELLO, JOIN,
-    Join, LIST, LOADS, LOOK, LoadDescription, RANGE, RANGES, REJECTS, SEAL, SETTLE, TABLE,
-    TEXT_FRAGMENT, WIDEN, Widen, write_statuses,
+    ABORT, ASK_MAP, BLOCK, CHUNK, CHUNKS, COMMIT, Commit, DESCRIBE, FINISH, Finish, GONE, HELLO,
+    JOIN, Join, LIST, LOADS, LOOK, LoadDescription, Look, RANGE, RANGES, REJECTS, SEAL, SETTLE,
+    TABLE, TEXT_FRAGMENT, WIDEN, Widen, write_statuses,
 };
 
 use crate::active::Active;
@@ -147,6 +147,11 @@ impl Handler for Connection {
                 let (load, _) = self.load()?;
                 self.answer(replies, move || loads.finish(&load, &finish).map(Some));
             }
+            GONE => {
+                let (load, _) = self.load()?;
+                (self.permission)(&load.description.table, Need::Replace)?;
+                *lock(&load.gone) = Some(PlacedRows::decode(&message.bytes)?);
+            }
             SETTLE => {
                 let (load, attempt) = self.load()?;
                 let loads = Arc::clone(&self.loads);
@@ -215,8 +220,9 @@ impl Handler for Connection {
                 });
             }
             LOOK => {
+                let look = Look::decode(&message.bytes)?;
                 let loads = Arc::clone(&self.loads);
-                self.answer(replies, move || loads.look().map(Some));
+                self.answer(replies, move || loads.look(look).map(Some));
             }
             DESCRIBE => {
                 let table = String::from_utf8_lossy(&message.bytes).into_owned();

@@ -32,7 +32,7 @@ mod text_fragments;
 mod whole_inputs;
 
 pub use loads::{Loads, Need, Permission};
-pub use member::{At, Member};
+pub use member::{At, HeldTable, Member};
 pub use options::{
     EXPIRE, Keep, LoadPriority, MERGE_COLUMNS, QueryGauge, QueryLoad, ReceiveOptions,
 };

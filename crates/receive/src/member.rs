@@ -13,27 +13,29 @@
 //! Who looks first does the work, and others wait for it: a version that is read must be whole.
 
 mod held;
+mod holds;
 mod moves;
 mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use coload_cluster::{
-    Change, Commit, Map, Maps, Node, NodeId, Prepared, SHARDS_DEFAULT, ShardBy, Table, Tried, What,
-    hit,
+    Change, Map, Maps, Node, NodeId, Prepared, SHARDS_DEFAULT, ShardBy, Table, What, hit,
 };
 use coload_ddl::Schema;
 use coload_load::{Leaves, RemoteOptions};
 use coload_store::{
-    LoadId, LoadJournal, OnExisting, OnMissing, ShareOf, SharesAre, Snapshot, SortWith, Store,
-    merge_small_within,
+    LoadId, LoadJournal, OnExisting, OnMissing, ReadyShare, ShareOf, SharesAre, Snapshot, SortWith,
+    Store, merge_small_within,
 };
 use coload_threads::lock;
 use coload_types::{Error, Result};
 use coload_wire::{LoadDescription, Share, journal_of_share, share_of_leaf};
 
 use held::HeldVersions;
+use holds::Fitting;
+pub use holds::HeldTable;
 use state::State;
 
 /// What drops the journal of a share, whoever works on it, who is told the error.
@@ -48,6 +50,8 @@ pub struct Member {
     /// Held while what the map decided is done.
     state: Mutex<Doing>,
     drop_share: OnceLock<DropShare>,
+    /// Loads that this node works on, and for which it holds tables.
+    holds: Mutex<HashSet<LoadId>>,
     /// How this node calls leaves, and itself.
     calls: RemoteOptions,
 }
@@ -64,6 +68,8 @@ struct Doing {
     held: HeldVersions,
     /// The version that was come to last.
     last: Option<At>,
+    /// Shares of which was said whether they fit, by the ids of the tables that are held for their loads.
+    fitting: BTreeMap<u64, Fitting>,
 }
 
 /// A version of the cluster, as a node has it.
@@ -131,13 +137,28 @@ impl Member {
         })?;
         // Whoever made them here has gone, and whoever moved shards.
         maps.drop_unmade(|table| table.making == Some(id))?;
+        maps.let_go(|_, holder| holder.node == id)?;
         let moves = |table: &Table| table.moving.as_ref().filter(|m| m.node == id).map(|m| m.load);
         for load in maps.current()?.tables.iter().filter_map(moves) {
             maps.abort(load, None)?;
         }
-        let state = Mutex::new(Doing { state, held: HeldVersions::default(), last: None });
+        let state = Mutex::new(Doing {
+            state,
+            held: HeldVersions::default(),
+            last: None,
+            fitting: BTreeMap::new(),
+        });
         let drop_share = OnceLock::new();
-        Ok(Arc::new(Member { store, maps, id, sort_with, state, drop_share, calls }))
+        Ok(Arc::new(Member {
+            store,
+            maps,
+            id,
+            sort_with,
+            state,
+            drop_share,
+            holds: Mutex::default(),
+            calls,
+        }))
     }
 
     /// The leaves of a table, for who loads into it through this node.
@@ -154,7 +175,7 @@ impl Member {
 
     /// The leaves of a table of this id, at a version of the map.
     pub fn leaves_at(&self, map: &Arc<Map>, table: u64) -> Leaves {
-        Leaves { map: Arc::clone(map), table, node: self.calls.clone(), id: None }
+        Leaves { map: Arc::clone(map), table, node: self.calls.clone(), id: None, gone: None }
     }
 
     /// The leaves of a table that is new, and is there when rows are committed into it; [`Self::drop_unmade`] when they are not.
@@ -242,6 +263,7 @@ impl Member {
                 self.apply(doing, &map)?;
                 continue;
             }
+            self.say_what_fits(doing, &map)?;
             // Merges made newer versions of the store, with the same rows.
             let snapshot = self.store.snapshot()?;
             doing.held.hold(map.version, snapshot.clone(), &doing.state.tables);
@@ -291,8 +313,12 @@ impl Member {
                 What::Loaded { load, table } => {
                     let of = map.table_of(table);
                     if let Some((of, share)) = of.and_then(|of| Some((of, self.share(of, load)?))) {
-                        self.publish(of, share)?;
-                        merged.push(of.name.clone());
+                        let ready = doing.fitting.remove(&table).and_then(|f| f.ready_of(load));
+                        self.publish(of, share, ready)?;
+                        // Rows of a table that is held stay where they are.
+                        if of.holder.is_none() {
+                            merged.push(of.name.clone());
+                        }
                     }
                     self.maps.forget_prepared(load, self.id)?;
                 }
@@ -364,8 +390,11 @@ impl Member {
         Some(share_of_leaf(load, place, table.leaves.len()))
     }
 
-    fn publish(&self, table: &Table, share: ShareOf) -> Result<()> {
-        let published = self.store.publish_own_share(share, &table.name, self.sort_with)?;
+    fn publish(&self, table: &Table, share: ShareOf, ready: Option<ReadyShare>) -> Result<()> {
+        let published = match ready {
+            Some(ready) => self.store.publish_ready_share(ready).map(SharesAre::Published)?,
+            None => self.store.publish_own_share(share, &table.name, self.sort_with)?,
+        };
         hit("cluster::leaf::published");
         match published {
             SharesAre::Published(_) | SharesAre::Known(_) => Ok(()),
@@ -466,22 +495,12 @@ impl Member {
         let table = share.plan.cluster_table().unwrap_or(0);
         let doing = lock(&self.state);
         // What was given up up to this version is dropped, so what is there was prepared after it.
-        if self.store.complete_share(journal_of_share(share.of))?.is_none() {
+        let Some(complete) = self.store.complete_share(journal_of_share(share.of))? else {
             return Err(Error::Refused(format!("load {} was given up", share.of.load)));
-        }
-        let mark = Prepared { version: doing.state.applied, table, rows };
+        };
+        let fits = holds::fits(&complete);
+        let mark = Prepared { version: doing.state.applied, table, rows, fits };
         self.maps.put_prepared(share.of.load, self.id, mark)
-    }
-
-    /// Commits a load that all leaves have prepared.
-    ///
-    /// # Errors
-    /// As [`Maps::commit`].
-    pub fn commit(&self, load: LoadId, table: u64, tried: Tried) -> Result<Commit> {
-        hit("cluster::commit::before");
-        let commit = self.maps.commit(load, table, tried)?;
-        hit("cluster::commit::after");
-        Ok(commit)
     }
 
     /// Gives up a load into a table.

@@ -137,8 +137,8 @@ async fn plan_here(
         }
         Some(schemas::Instead::Query(query)) => sql = SqlStatement::Query(query),
     }
-    if let Some(what) = one_store_only(&sql, &planning) {
-        database.own_store(what)?;
+    if matches!(sql, SqlStatement::CreateView(_)) {
+        database.own_store("CREATE VIEW")?;
     }
     let (statement, names) = match sql {
         SqlStatement::CreateTable(mut table) => {
@@ -197,17 +197,6 @@ async fn plan_here(
             planned(Work::Query { session, logical, plan }, schema, fields)
         }
         None => planned(Work::Open(Opened::Query), schema, fields),
-    }
-}
-
-/// What a statement does, if that is for one store only.
-fn one_store_only(sql: &SqlStatement, planning: &Planning) -> Option<&'static str> {
-    match sql {
-        SqlStatement::CreateView(_) => Some("CREATE VIEW"),
-        other if change::is_change(other, &planning.snapshot, &planning.rights) => {
-            Some("a change of rows")
-        }
-        _ => None,
     }
 }
 

@@ -16,6 +16,8 @@
 //!
 //! Source: Lemire et al., "Roaring bitmaps: implementation of an optimized software library", SPE 48(4), 2018.
 
+mod placed;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -33,6 +35,8 @@ use crate::failpoints;
 use crate::held::{HeldBytes, Share};
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::work_dir::WorkDir;
+
+pub use placed::PlacedRows;
 
 const MAGIC: &[u8; 8] = b"COLODEL\x01";
 /// Bytes of a set that stands in the manifest: a small delete needs no file of its own, and a manifest of many segments

@@ -48,7 +48,7 @@ mod work_dir;
 pub use alter::Alteration;
 pub use change::{LoadMode, LoadTarget, OnExisting, OnMissing};
 pub use counted::{CountedBytes, CountsMemory};
-pub use deleted::{DeletedEntry, DeletedRows, Deletions};
+pub use deleted::{DeletedEntry, DeletedRows, Deletions, PlacedRows};
 pub use gc::Cleaned;
 pub use held::ExpandedPages;
 pub use index::{IndexKey, IndexTree, SegmentIndex, Within};
@@ -81,8 +81,8 @@ pub use segment_writer::{
     FinishedColumn, SegmentSummary, SegmentWriter, column_stats, encode_dictionary,
 };
 pub use shares::{
-    FinishedShare, PublishedShares, ShareOf, ShareSegment, SharesAre, SharesLock, SharesTotal,
-    SplitSpan,
+    FinishedShare, PublishedShares, ReadyShare, ShareOf, ShareSegment, SharesAre, SharesLock,
+    SharesTotal, SplitSpan,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;

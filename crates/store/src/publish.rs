@@ -38,7 +38,7 @@ use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::older_loads::move_out;
 use crate::on_conflict::{DeleteWhere, KeyCounts, OnConflict};
-use crate::row_change::{Basis, Changed, Fit, apply_deletions};
+use crate::row_change::{Basis, Changed, Fit, apply_deletions, delete_rows_of};
 use crate::segment_writer::SegmentWriter;
 use crate::snapshot::{ManifestKey, pin_newest};
 use crate::store::Store;
@@ -269,6 +269,27 @@ pub struct ReadyLoad {
 }
 
 impl ReadyLoad {
+    /// Checks that the load could be made visible now, and rows of its table deleted in the same version.
+    ///
+    /// # Errors
+    /// As [`Self::publish_deleting`]; `Corrupt` when the rows are not there.
+    pub(crate) fn check(&mut self, deletions: &Deletions) -> Result<()> {
+        let store = self.dir.store.clone();
+        let mut next = Manifest::clone(&pin_newest(&store)?.manifest);
+        next.version += 1;
+        let ReadyLoad { dir, segments, record, conflicts } = self;
+        if let Some(table) = next.table_mut(&dir.target.name)
+            && delete_rows_of(store.layout(), table, deletions)? == Fit::Moved
+        {
+            return Err(Error::Corrupt(format!(
+                "rows of table {} that are to be deleted are not where they were",
+                dir.target.name
+            )));
+        }
+        let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
+        change.apply(&store, &mut next, segments, conflicts.as_mut()).map(|_| ())
+    }
+
     /// Makes the load visible, and rows of its table deleted, in the same version.
     ///
     /// The rows of the load come after all others, those that others added meanwhile among them.

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use coload_types::{Error, Result};
 
 use crate::change::{LoadMode, LoadTarget};
+use crate::deleted::Deletions;
 use crate::directory::{Layout, list_names, open_or_make, segment_name, sync_file};
 use crate::journal::{LoadJournal, begun_on, read_whole, remove_journal, rows_beside};
 use crate::keyed::SortWith;
@@ -31,7 +32,8 @@ use crate::load_record::{LoadId, LoadKind, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::older_loads::{RememberedLoad, now_us};
 use crate::on_conflict::{KeyCounts, OnConflict};
-use crate::publish::PublishedAs;
+use crate::publish::{PublishedAs, ReadyLoad, Shown};
+use crate::row_change::{Basis, Changed};
 use crate::segment::SegmentFile;
 use crate::store::Store;
 
@@ -98,7 +100,16 @@ impl Drop for SharesLock {
     }
 }
 
+/// A share whose segments are durable and in order, which fits its table, and which nobody sees yet. Dropped, it leaves the complete
+/// share as it was.
+#[derive(Debug)]
+pub struct ReadyShare {
+    complete: Vec<Complete>,
+    ready: Ready,
+}
+
 /// A complete share, and where its journal lies.
+#[derive(Debug)]
 struct Complete {
     dir: PathBuf,
     share: FinishedShare,
@@ -113,7 +124,7 @@ impl LoadJournal {
         for segment in &share.segments {
             sync_file("store::publish::sync_segment", &self.path_of(&segment.file))?;
         }
-        self.write_file(FINISHED_NAME, share.encode())
+        self.write_file(FINISHED_NAME, share.encode()?)
     }
 
     /// What was said of the share of this journal if it is complete.
@@ -198,6 +209,37 @@ impl Store {
         publish(self, &complete, sort_with, |_| Ok(())).map(SharesAre::Published)
     }
 
+    /// Makes one share of a load ready that is to be published as [`Self::publish_own_share`] does, and checks that it could be now.
+    /// `None` when it is not complete, or published.
+    ///
+    /// # Errors
+    /// `Invalid` when it does not fit the table, such as for a key that is there already; `Unavailable` when the disk fails.
+    pub fn ready_own_share(
+        &self,
+        of: ShareOf,
+        table: &str,
+        sort_with: SortWith,
+    ) -> Result<Option<ReadyShare>> {
+        let _lock = self.lock_shares()?;
+        let mut complete = find_complete(self.layout(), of.load)?;
+        complete.retain(|complete| complete.share.of.number == of.number);
+        if complete.is_empty() || self.known_share(of, table, &complete)?.is_some() {
+            return Ok(None);
+        }
+        let mut ready = make_ready(self, &complete, sort_with, |_| Ok(()))?;
+        ready.load.check(&ready.gone)?;
+        Ok(Some(ReadyShare { complete, ready }))
+    }
+
+    /// Publishes a share that was made ready. Nobody may have changed its table since.
+    ///
+    /// # Errors
+    /// As [`Self::publish_own_share`].
+    pub fn publish_ready_share(&self, share: ReadyShare) -> Result<PublishedShares> {
+        let _lock = self.lock_shares()?;
+        show(self, &share.complete, share.ready)
+    }
+
     /// What is known of the load if its table has it already.
     fn known_share(
         &self,
@@ -237,12 +279,35 @@ fn find_complete(layout: &Layout, load: LoadId) -> Result<Vec<Complete>> {
     Ok(found)
 }
 
+/// Shares as one load that is ready to become visible.
+#[derive(Debug)]
+struct Ready {
+    load: ReadyLoad,
+    id: LoadId,
+    table: String,
+    total: SharesTotal,
+    bytes_stored: u64,
+    segments: u64,
+    on_conflict: OnConflict,
+    /// Rows of the table that go.
+    gone: Deletions,
+}
+
 fn publish(
     store: &Store,
     complete: &[Complete],
     sort_with: SortWith,
     check: impl Fn(SharesTotal) -> Result<()>,
 ) -> Result<PublishedShares> {
+    show(store, complete, make_ready(store, complete, sort_with, check)?)
+}
+
+fn make_ready(
+    store: &Store,
+    complete: &[Complete],
+    sort_with: SortWith,
+    check: impl Fn(SharesTotal) -> Result<()>,
+) -> Result<Ready> {
     let Some(first) = complete.first() else {
         return Err(Error::Invalid("a load of no shares".into()));
     };
@@ -287,7 +352,22 @@ fn publish(
     // Rows gave way to others of their share when that was written.
     let rows: u64 = segments.iter().map(|(segment, _)| segment.rows).sum();
     let gave_way = record.rows.saturating_sub(rows);
-    let shown = how.order(load, segments, (record, gave_way))?.publish(None)?;
+    let load = how.order(load, segments, (record, gave_way))?;
+    let mut gone = Deletions::default();
+    for of_share in complete.iter().filter_map(|complete| complete.share.gone.clone()) {
+        gone.append(of_share);
+    }
+    let table = target.name.clone();
+    Ok(Ready { load, id, table, total, bytes_stored, segments: count, on_conflict, gone })
+}
+
+/// Makes shares visible that are ready.
+fn show(store: &Store, complete: &[Complete], ready: Ready) -> Result<PublishedShares> {
+    let Ready { load, id, table, total, bytes_stored, segments, on_conflict, gone } = ready;
+    let shown = match gone.is_empty() {
+        true => load.publish(None)?,
+        false => show_deleting(store, load, &table, &gone)?,
+    };
     // Published, whatever becomes of the rest: what stays is known to be.
     complete.iter().for_each(|share| drop(remove_journal(store.layout(), &share.dir)));
     Ok(PublishedShares {
@@ -296,9 +376,23 @@ fn publish(
         rows: shown.keys.map_or(total.rows, KeyCounts::kept),
         rejects: total.rejects,
         bytes_stored,
-        segments: count,
+        segments,
         keys: shown.keys.filter(|_| on_conflict != OnConflict::Error),
     })
+}
+
+fn show_deleting(store: &Store, load: ReadyLoad, table: &str, gone: &Deletions) -> Result<Shown> {
+    let snapshot = store.snapshot()?;
+    let Some(entry) = snapshot.table(table) else {
+        return Err(Error::Invalid(format!("table {table} was dropped meanwhile")));
+    };
+    match load.publish_deleting(Basis::Rows(entry), gone)? {
+        Changed::Published(version) => Ok(Shown { version, keys: None }),
+        // Whoever decided that these rows go has seen to it that nobody changes them before.
+        Changed::Nothing | Changed::Moved(_) => Err(Error::Corrupt(format!(
+            "rows of table {table} that are to be deleted are not where they were"
+        ))),
+    }
 }
 
 /// The entry of a segment of a share, as number `number` of the load that is published.
@@ -325,6 +419,7 @@ fn record_of(complete: &[Complete], id: LoadId, total: SharesTotal) -> LoadRecor
     let kind = match shares().next().map(|share| share.target.mode) {
         Some(LoadMode::Replace) => LoadKind::Replace,
         Some(LoadMode::Create) => LoadKind::Create,
+        _ if shares().any(|share| share.gone.is_some()) => LoadKind::Update,
         _ => LoadKind::Append,
     };
     let mut record = LoadRecord::new(id, kind);

@@ -3,12 +3,14 @@
 //!
 //! Invariant: nothing here knows what the threads do.
 
+mod at_end;
 mod clock;
 mod freed;
 mod in_order;
 mod lock;
 mod spawn;
 
+pub use at_end::AtEnd;
 pub use clock::{
     Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns, thread_cpu_ns,
     thread_run_and_wait_ns,

@@ -71,6 +71,64 @@ impl Committed {
     }
 }
 
+/// What a node is told to look at: the map of the cluster, and perhaps whether it works on a load for which it holds a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// The load that is asked for.
+    pub held_for: Option<LoadId>,
+}
+
+impl Look {
+    /// The message as bytes: nothing, or the 16 of the load.
+    pub fn encode(&self) -> Vec<u8> {
+        self.held_for.map_or(Vec::new(), |load| load.as_u128().to_le_bytes().to_vec())
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let held_for = match reader.remaining() {
+            0 => None,
+            _ => Some(LoadId::from_u128(reader.i128()? as u128)),
+        };
+        reader.finish()?;
+        Ok(Look { held_for })
+    }
+}
+
+/// What a node says when it has looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looked {
+    /// The version of the map that is done.
+    pub version: u64,
+    /// Whether it works on the load that it was asked for.
+    pub holds: bool,
+}
+
+impl Looked {
+    /// The message as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.version);
+        out.push(u8::from(self.holds));
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = ByteReader::new(bytes);
+        let looked = Looked { version: reader.varint()?, holds: reader.u8()? != 0 };
+        reader.finish()?;
+        Ok(looked)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -85,5 +143,12 @@ mod tests {
         assert_eq!(Committed::decode(&b).unwrap(), committed);
         assert!((0..a.len()).all(|cut| Commit::decode(&a[..cut]).is_err()));
         assert!((0..b.len()).all(|cut| Committed::decode(&b[..cut]).is_err()));
+        for held_for in [None, Some(LoadId::from_u128(7))] {
+            assert_eq!(Look::decode(&Look { held_for }.encode()).unwrap(), Look { held_for });
+        }
+        assert!(Look::decode(&[1]).is_err());
+        let looked = Looked { version: 300, holds: true };
+        assert_eq!(Looked::decode(&looked.encode()).unwrap(), looked);
+        assert!(Looked::decode(&looked.encode()[..2]).is_err());
     }
 }

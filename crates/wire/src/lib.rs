@@ -35,11 +35,12 @@
 //! ```text
 //!   HELLO description             ->
 //!                                 <-      MAP
-//!   at each leaf: HELLO share .. FINISH, as above
+//!   at each leaf: HELLO share .. FINISH, as above; before FINISH, of a statement that changes rows:
+//!     GONE places of the rows that go
 //!                                 <-      DONE the share is prepared
 //!   COMMIT load, at one node      ->
 //!                                 <-      COMMITTED version
-//!   LOOK at each leaf             ->
+//!   LOOK at each leaf [is a load under way that holds a table?]    ->
 //!                                 <-      LOOKED the leaf has published its share
 //! ```
 //!
@@ -68,7 +69,7 @@ mod text_fragment;
 
 pub use account::{InputShare, PartitionAccount, RowsAre, Seal};
 pub use block::{Block, BlockContent, FRAGMENT_ROWS_MAX};
-pub use commit::{Commit, Committed};
+pub use commit::{Commit, Committed, Look, Looked};
 pub use conflicts::{DeleteText, parse_delete_where};
 pub use derivation::{ColumnFrom, Derivation, load_time};
 pub use description::{
@@ -149,10 +150,12 @@ pub const REJECTS_PIECE: u8 = 41;
 
 /// Client, of a load into a cluster: all leaves have prepared it, commit it.
 pub const COMMIT: u8 = 48;
-/// Client: look at the map of the cluster, and do what it says.
+/// Client: look at the map of the cluster, and do what it says; perhaps whether a load is under way.
 pub const LOOK: u8 = 49;
 /// Client: the map of the cluster?
 pub const ASK_MAP: u8 = 50;
+/// Client, of a share of a load into a cluster: rows of the table that go when its rows come.
+pub const GONE: u8 = 51;
 /// Server: answer to `COMMIT`.
 pub const COMMITTED: u8 = 56;
 /// Server: answer to `LOOK`: the version of the map that is done.

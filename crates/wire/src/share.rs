@@ -342,6 +342,7 @@ impl LoadDescription {
             inputs: begun().take(INPUTS_KEPT_MAX).map(|n| self.inputs.names().get(n)).collect(),
             segments,
             spans: share.parts.iter().enumerate().filter_map(span).collect(),
+            gone: None,
         })
     }
 }

@@ -260,3 +260,28 @@ fn random_kills_of_nodes_and_clients_leave_all_or_nothing() {
     let left = std::fs::read_dir(nodes.path("place/prepared")).unwrap().count();
     assert_eq!(left, 0, "marks are left");
 }
+
+/// Symptom: a thread of a load into a cluster panicked, and its client waited for ever.
+#[test]
+fn a_client_whose_thread_panics_ends_with_an_error() {
+    use std::sync::Arc;
+
+    use coload_load::{Hooks, LoadRequest, RemoteOptions, Resources};
+
+    let nodes = with_table(3);
+    let file = write(&nodes, 0);
+    let inputs = coload_input::expand_inputs(&[nodes.path(&file).display().to_string()]).unwrap();
+    let schema = coload_ddl::parse_columns("load BIGINT, k BIGINT, v VARCHAR").unwrap();
+    let dialect = coload_source::Dialect::default();
+    let request = LoadRequest::new(inputs, "t".to_owned(), schema, dialect);
+    let resources = Resources { chunk_bytes: 5_000, threads: 2, ..Resources::default() };
+    let hooks =
+        Hooks { after_task: Some(Arc::new(|_| panic!("a test wants it"))), ..Hooks::default() };
+    let mut remote = RemoteOptions::new(format!("127.0.0.1:{}", nodes.port(0)));
+    remote.patience = Duration::from_secs(5);
+    let error = coload_load::load(&request, &resources, &hooks, &remote).unwrap_err();
+    assert!(error.to_string().contains("panicked"), "{error:?}");
+    assert!(seen(&nodes, "a panic").is_empty());
+    load(&nodes, 1, &file);
+    assert_eq!(seen(&nodes, "again"), [0]);
+}

@@ -102,3 +102,21 @@ fn a_node_without_the_right_to_read_gets_nothing_of_others() {
     let failed = sql(&nodes, "ada", 0, "SELECT count(*) FROM t");
     assert!(failed.status != Some(0) && failed.err.contains("leaf coloads://"), "{failed:?}");
 }
+
+#[test]
+fn rows_are_changed_by_who_may_if_the_user_of_nodes_may_too() {
+    for (token, works) in [("nodes.secretnodes", false), ("ada.secretada", true)] {
+        let nodes = start(token);
+        sql(&nodes, "ada", 0, "CREATE TABLE t (k BIGINT) SHARD BY (k) SHARDS 6").done();
+        sql(&nodes, "ada", 0, "INSERT INTO t VALUES (1), (2), (3), (4), (5), (6)").done();
+        // Who only adds rows takes none away, at whatever node.
+        let refused = sql(&nodes, "nodes", 1, "DELETE FROM t WHERE k > 2");
+        assert!(refused.status != Some(0) && refused.err.contains("admin"), "{refused:?}");
+        let told = sql(&nodes, "ada", 1, "DELETE FROM t WHERE k > 2");
+        assert_eq!(told.status == Some(0), works, "{told:?}");
+        assert!(works || told.err.contains("admin"), "{told:?}");
+        let left = if works { "2" } else { "6" };
+        let answer = sql(&nodes, "ada", 2, "SELECT count(*) AS n FROM t").done().out;
+        assert_eq!(answer.lines().last(), Some(left));
+    }
+}

@@ -1,11 +1,12 @@
 //! A map as bytes, and back.
 //!
 //! ```text
-//!   "coload map 2\n"  version  cluster 16  horizon  next table
+//!   "coload map 3\n"  version  cluster 16  horizon  next table
 //!   nodes: id 16, address, joined
 //!   tables: id, CREATE TABLE, 0 in turn | 1 columns: count, numbers | 2 everywhere, leaves: id 16, shards: leaf,
 //!           0 or 1 and the node that makes it 16,
-//!           0 or 1 and the move: load 16, node 16, leaves, shards,  version since which shards are where they are
+//!           0 or 1 and the move: load 16, node 16, leaves, shards,  0 or 1 and the holder: load 16, node 16, version,
+//!           version since which shards are where they are
 //!   events: version, 0 load 16 table | 1 load 16 | 2 load 16 table
 //!   checksum 8
 //! ```
@@ -18,10 +19,11 @@ use coload_types::bytes::{ByteReader, checksum, put_bytes, put_varint};
 use coload_types::{Error, Result};
 
 use super::{Event, Map, NODES_MAX, Node, NodeId, SHARDS_MAX, ShardBy, Table, What};
+use crate::holds::Holder;
 use crate::moves::Moving;
 
 /// What a map begins with; another number is another form.
-const MAGIC: &[u8] = b"coload map 2\n";
+const MAGIC: &[u8] = b"coload map 3\n";
 const SUM_BYTES: usize = 8;
 const ID_BYTES: usize = 16;
 
@@ -124,6 +126,12 @@ fn put_table(out: &mut Vec<u8>, table: &Table) {
         out.extend(node.as_u128().to_le_bytes());
         put_leaves(out, leaves, shards);
     }
+    out.push(u8::from(table.holder.is_some()));
+    if let Some(Holder { load, node, since }) = &table.holder {
+        out.extend(load.as_u128().to_le_bytes());
+        out.extend(node.as_u128().to_le_bytes());
+        put_varint(out, *since);
+    }
     put_varint(out, table.since);
 }
 
@@ -167,6 +175,16 @@ fn read_moving(reader: &mut ByteReader<'_>, shards: usize) -> Result<Option<Movi
     }
 }
 
+fn read_holder(reader: &mut ByteReader<'_>) -> Result<Option<Holder>> {
+    match reader.u8()? {
+        0 => return Ok(None),
+        1 => {}
+        other => return Err(damaged(&format!("a table that is held in way {other}"))),
+    }
+    let load = LoadId::from_u128(reader.i128()? as u128);
+    Ok(Some(Holder { load, node: read_node(reader)?, since: reader.varint()? }))
+}
+
 fn read_making(reader: &mut ByteReader<'_>) -> Result<Option<NodeId>> {
     match reader.u8()? {
         0 => Ok(None),
@@ -196,8 +214,9 @@ fn read_table(reader: &mut ByteReader<'_>) -> Result<Table> {
     let (leaves, shards) = read_leaves(reader)?;
     let making = read_making(reader)?;
     let moving = read_moving(reader, shards.len())?;
+    let holder = read_holder(reader)?;
     let since = reader.varint()?;
-    Ok(Table { id, name, schema, shard_by, leaves, shards, making, moving, since })
+    Ok(Table { id, name, schema, shard_by, leaves, shards, making, moving, holder, since })
 }
 
 fn read_event(reader: &mut ByteReader<'_>) -> Result<Event> {
@@ -246,6 +265,7 @@ mod tests {
         let (leaves, shards) = (vec![NodeId::from_u128(3), NodeId::from_u128(1)], vec![1; 16]);
         let node = NodeId::from_u128(2);
         map.tables[0].moving = Some(Moving { load, node, leaves, shards });
+        map.tables[2].holder = Some(Holder { load, node, since: 8 });
         map.version = 9;
         map.decide(What::Loaded { load: LoadId::from_u128(5), table: 1 });
         map.decide(What::Aborted { load: LoadId::from_u128(6) });

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::map::{Node, NodeId, ShardBy};
-use crate::{Folder, Prepared};
+use crate::{Folder, Hold, Prepared};
 
 fn maps(folder: &Path) -> Maps {
     Maps::new(Arc::new(Folder::open(folder).unwrap()))
@@ -35,7 +35,7 @@ fn with_table(folder: &Path, nodes: u128) -> (Maps, u64) {
 
 fn prepare(maps: &Maps, load: LoadId, node: u128, table: u64) {
     let version = maps.current().unwrap().version;
-    let mark = Prepared { version, table, rows: 10 };
+    let mark = Prepared { version, table, rows: 10, fits: Fits::Always };
     maps.put_prepared(load, NodeId::from_u128(node), mark).unwrap();
 }
 
@@ -300,4 +300,48 @@ fn an_object_store_is_a_place_that_a_lost_answer_does_not_confuse() {
     assert_eq!(first.place().list("prepared").unwrap().len(), 29);
     drop(server);
     assert!(matches!(first.current(), Err(Error::Unavailable(_))));
+}
+
+#[test]
+fn a_table_that_is_held_for_a_load_takes_no_other_and_the_load_only_while_it_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let (maps, table) = with_table(&folder.path().join("place"), 2);
+    let (held, other) = (LoadId::from_u128(5), LoadId::from_u128(6));
+    let node = NodeId::from_u128;
+    let prepare_held = |leaf: u128| {
+        let version = maps.current().unwrap().version;
+        let mark = Prepared { version, table, rows: 10, fits: Fits::IfHeld };
+        maps.put_prepared(held, node(leaf), mark).unwrap();
+    };
+    let say = |leaf: u128, since: u64, refused: Option<&str>| {
+        let refused = refused.map(str::to_owned);
+        maps.put_verdict(held, node(leaf), &Verdict { since, refused }).unwrap();
+    };
+    let unavailable = |done: Result<Commit>| matches!(done, Err(Error::Unavailable(_)));
+    (1..=2).for_each(prepare_held);
+    (1..=2).for_each(|leaf| prepare(&maps, other, leaf, table));
+    assert!(unavailable(maps.commit(held, table, Tried::Again)), "it is not held");
+    let Hold::Held(since) = maps.hold(table, held, node(1)).unwrap() else { panic!("held") };
+    assert_eq!(maps.hold(table, held, node(1)).unwrap(), Hold::Held(since));
+    assert!(matches!(maps.hold(table, other, node(2)).unwrap(), Hold::By(by) if by.load == held));
+    assert!(unavailable(maps.commit(other, table, Tried::Again)));
+    assert!(matches!(maps.begin_move((other, node(1)), &[node(2)]), Err(Error::Unavailable(_))));
+    say(1, since, None);
+    assert!(unavailable(maps.commit(held, table, Tried::Again)), "a leaf has said nothing");
+    say(2, since, Some("a key is there"));
+    assert!(matches!(maps.commit(held, table, Tried::Again), Err(Error::Invalid(_))));
+    // What was said of a hold that is over does not count for the next.
+    say(2, since, None);
+    maps.let_go(|_, holder| holder.load == held).unwrap();
+    assert!(!maps.commit(other, table, Tried::Again).unwrap().already);
+    let Hold::Held(again) = maps.hold(table, held, node(2)).unwrap() else { panic!("held") };
+    assert!(again > since && unavailable(maps.commit(held, table, Tried::Again)));
+    (1..=2).for_each(|leaf| say(leaf, again, None));
+    assert_eq!(maps.commit(held, table, Tried::Again).unwrap().rows, 20);
+    assert_eq!(maps.current().unwrap().table_of(table).unwrap().holder, None);
+    // Another is held, and given up.
+    let gone = LoadId::from_u128(7);
+    assert!(matches!(maps.hold(table, gone, node(1)).unwrap(), Hold::Held(_)));
+    maps.abort(gone, None).unwrap();
+    assert_eq!(maps.current().unwrap().table_of(table).unwrap().holder, None);
 }

@@ -17,20 +17,21 @@
 mod leaf;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use coload_cluster::{Map, Table, hit};
+use coload_cluster::{Map, Node, NodeId, Table, hit};
 use coload_link::Message;
-use coload_store::{LoadId, OnConflict};
-use coload_threads::{Started, epoch_us};
+use coload_store::{LoadId, OnConflict, PlacedRows};
+use coload_threads::{AtEnd, Started, epoch_us, lock};
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
 use coload_wire::{
-    ASK_MAP, Again, COMMIT, COMMITTED, Commit, Committed, DONE, Done, FINISH, Finish, LOOK, LOOKED,
-    LoadDescription, MAP, PARTITIONS_MAX, Work,
+    ASK_MAP, Again, COMMIT, COMMITTED, Commit, Committed, DONE, Done, FINISH, Finish, GONE, LOOK,
+    LOOKED, LoadDescription, Look, Looked, MAP, PARTITIONS_MAX, Work,
 };
 
 use super::choose::{Chooser, Sorts};
@@ -50,6 +51,7 @@ use crate::report::{
 use crate::request::LoadRequest;
 use crate::target::{Out, Routing, Target};
 use crate::widen::Way;
+use crate::workers::thread_failed;
 use leaf::{Leaf, LeafIs, begin, give_up, look, options_of};
 
 /// What all leaves said when they had everything.
@@ -81,27 +83,47 @@ pub struct Leaves {
     pub node: RemoteOptions,
     /// The id of the load, if whoever asks for it knows it already.
     pub id: Option<LoadId>,
+    /// Rows of the table that go when those of the load come.
+    pub gone: Option<Arc<Gone>>,
+}
+
+/// Rows of a table that go, on each leaf: they are known when all rows of the load are read.
+pub type Gone = Mutex<BTreeMap<NodeId, PlacedRows>>;
+
+/// Whether a node works on a load for which it holds a table of its cluster.
+///
+/// # Errors
+/// `Unavailable` when it cannot be reached.
+pub fn holds_for(remote: &RemoteOptions, node: &Node, load: LoadId) -> Result<bool> {
+    let look = Message::new(LOOK, Look { held_for: Some(load) }.encode());
+    let looked = ask(&options_of(remote, node)?, look, LOOKED)?;
+    Ok(Looked::decode(&looked.bytes)?.holds)
 }
 
 impl Leaves {
-    /// Has all nodes of the map do what was decided, as far as they are there.
-    pub fn look(&self) {
+    /// Has nodes do what was decided, as far as they are there: one that is away does so when it is back.
+    ///
+    /// # Errors
+    /// That of the first one that is away.
+    pub fn look(&self, is_told: impl Fn(&Node) -> bool) -> Result<()> {
+        let look = |node: &Node| {
+            let look = Message::new(LOOK, Look { held_for: None }.encode());
+            ask(&options_of(&self.node, node)?, look, LOOKED).map(|_| ())
+        };
+        let nodes = self.map.nodes.iter().filter(|node| is_told(node));
         std::thread::scope(|scope| {
-            for node in &self.map.nodes {
-                // One that is away does so when it is back.
-                scope.spawn(|| {
-                    let _ = options_of(&self.node, node)
-                        .and_then(|options| ask(&options, Message::new(LOOK, Vec::new()), LOOKED));
-                });
-            }
-        });
+            let threads: Vec<_> = nodes.map(|node| scope.spawn(move || look(node))).collect();
+            let told =
+                threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err(thread_failed())));
+            told.fold(Ok(()), Result::and)
+        })
     }
 }
 
 impl Destination for Leaves {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
         let table = self.map.table_of(self.table).ok_or_else(|| no_table(load.request))?;
-        let into = AskedOf { remote: &self.node, id: self.id };
+        let into = AskedOf { remote: &self.node, id: self.id, gone: self.gone.as_deref() };
         take_into(load, into, (&self.map, table), &Started::now())
     }
 }
@@ -125,7 +147,7 @@ pub fn take(
     started: &Started,
 ) -> Result<LoadReport> {
     let table = map.table(&load.request.table).ok_or_else(|| no_table(load.request))?;
-    take_into(load, AskedOf { remote, id: None }, (map, table), started)
+    take_into(load, AskedOf { remote, id: None, gone: None }, (map, table), started)
 }
 
 /// The node that commits a load, and the id of the load if that is given.
@@ -133,6 +155,7 @@ pub fn take(
 struct AskedOf<'a> {
     remote: &'a RemoteOptions,
     id: Option<LoadId>,
+    gone: Option<&'a Gone>,
 }
 
 fn take_into(
@@ -244,7 +267,7 @@ fn attempt(
             }
         }
     }
-    let done = begun.and_then(|()| go_on(load, remote, (table, &leaves), (id, began), totals));
+    let done = begun.and_then(|()| go_on(load, into, (table, &leaves), (id, began), totals));
     if let Err(error) = &done
         && (description.comes_once() || load.request.key.is_some() && is_final_error(error))
     {
@@ -257,11 +280,12 @@ fn attempt(
 /// Goes on with a load that has begun at its leaves.
 fn go_on(
     load: Load<'_>,
-    remote: &RemoteOptions,
+    into: AskedOf<'_>,
     (table, leaves): (&Table, &[Leaf]),
     (id, began): (LoadId, &mut Option<i64>),
     totals: &mut Totals,
 ) -> Result<Option<LoadReport>> {
+    let remote = into.remote;
     let started_us = epoch_us();
     hit("cluster::client::begun");
     let published = leaves.iter().find_map(|leaf| match &leaf.is {
@@ -296,6 +320,9 @@ fn go_on(
     // All at once: each may have much to make durable.
     for (place, leaf) in leaves.iter().enumerate() {
         let LeafIs::Open(client, _) = &leaf.is else { continue };
+        if let Some(gone) = into.gone.and_then(|gone| lock(gone).remove(&table.leaves[place])) {
+            client.push(Message::new(GONE, gone.encode()?))?;
+        }
         let first = place == 0;
         let finish = Finish {
             partitions: partitions as u32,
@@ -475,10 +502,16 @@ fn send(
     let load = Load { hooks: &linked, ..load };
     let ended = AtomicBool::new(false);
     let (ran, heard, rows) = std::thread::scope(|scope| {
+        let end = AtEnd::new(|| ended.store(true, Ordering::Release));
         let mut threads = Vec::new();
         for ((leaf, sender), out) in leaves.iter().zip(&senders).zip(outs) {
             let (linked, ended) = (&linked, &ended);
             threads.push(scope.spawn(move || {
+                let _end = AtEnd::new(|| {
+                    if std::thread::panicking() {
+                        linked.cancel.store(true, Ordering::Relaxed);
+                    }
+                });
                 let told = feed(sender.as_ref(), &out);
                 if told.is_err() {
                     linked.cancel.store(true, Ordering::Relaxed);
@@ -487,12 +520,12 @@ fn send(
             }));
             let (LeafIs::Open(client, _), Some(sender)) = (&leaf.is, sender) else { continue };
             threads.push(scope.spawn(move || {
-                let heard = listen(client, sender, ended, cancel);
-                if heard.is_err() {
+                // Nobody waits for what is not heard any more.
+                let _end = AtEnd::new(|| {
                     linked.cancel.store(true, Ordering::Relaxed);
-                }
-                sender.end();
-                heard
+                    sender.end();
+                });
+                listen(client, sender, ended, cancel)
             }));
         }
         let ran = run_once(load, &routing, Way::StartAgain { pass: 0 });
@@ -504,12 +537,10 @@ fn send(
                 wait_durable(sender, loaded.partitions, &linked.cancel);
             }
         }
-        ended.store(true, Ordering::Release);
+        drop(end);
         let mut heard = Ok(());
         for thread in threads {
-            let told = thread.join().unwrap_or_else(|_| {
-                Err(Error::Unavailable("a thread failed; see the message above".into()))
-            });
+            let told = thread.join().unwrap_or_else(|_| Err(thread_failed()));
             heard = heard.and(told);
         }
         (ran, heard, rows)

@@ -7,7 +7,7 @@ use coload_cluster::Map;
 use coload_ddl::{Schema, parse_create_table};
 use coload_link::{Client, ClientOptions, LinkStats, Message, WIRE_VERSION, WireCompression};
 use coload_store::LoadId;
-use coload_threads::{Step, StepClock, epoch_us};
+use coload_threads::{AtEnd, Step, StepClock, epoch_us};
 use coload_transform::{MEMORY_MIN, Policy};
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
@@ -34,6 +34,7 @@ use crate::report::{
     published_without_rejects,
 };
 use crate::request::LoadRequest;
+use crate::workers::thread_failed;
 
 /// How long a server may take for an answer that needs no work.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -297,13 +298,14 @@ fn send(
     let load = Load { hooks: &linked, ..load };
     let ended = AtomicBool::new(false);
     let (ran, listened) = std::thread::scope(|scope| {
+        let end = AtEnd::new(|| ended.store(true, Ordering::Release));
         let listener = scope.spawn(|| {
-            let listened = listen(client, sender, &ended, cancel);
-            if listened.is_err() {
+            // Nobody waits for what is not heard any more.
+            let _end = AtEnd::new(|| {
                 linked.cancel.store(true, Ordering::Relaxed);
-            }
-            sender.end();
-            listened
+                sender.end();
+            });
+            listen(client, sender, &ended, cancel)
         });
         let way =
             way_of(load.request, sender.takes_wider() && !load.request.has_rows_by_value(), pass);
@@ -315,10 +317,8 @@ fn send(
             }
             Err(_) => {}
         }
-        ended.store(true, Ordering::Release);
-        let listened = listener.join().unwrap_or_else(|_| {
-            Err(Error::Unavailable("a thread failed; see the message above".into()))
-        });
+        drop(end);
+        let listened = listener.join().unwrap_or_else(|_| Err(thread_failed()));
         (ran, listened)
     });
     totals.partitions = totals.partitions.max(sender.durable());

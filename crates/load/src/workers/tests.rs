@@ -138,7 +138,7 @@ fn a_task_that_panics_ends_the_load() {
         assert!(number != 20, "a task of a test");
         Ok(())
     });
-    assert!(matches!(shared.error, Some(Error::Unavailable(_))), "{:?}", shared.error);
+    assert!(matches!(shared.error, Some(Error::Refused(_))), "{:?}", shared.error);
     assert!(!shared.tasks.is_finished());
 }
 

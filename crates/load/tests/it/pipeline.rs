@@ -322,3 +322,17 @@ fn every_task_is_told_and_takes_no_longer_than_the_thread_ran() {
     assert!(told.len() >= 4, "a task for each chunk at least, not {told:?}");
     assert!(told.iter().sum::<u64>() <= process_cpu_ns(), "{told:?}");
 }
+
+/// Symptom: a thread of a load panicked, and the command ended by a panic of its own, or not at all.
+#[test]
+fn a_thread_that_panics_ends_the_load_with_an_error() {
+    let dir = scratch();
+    let path = write(&dir, "t.csv", &b"abcdefghijkl,1\n".repeat(64));
+    let mut options = options(&[path], "a TEXT, b INT", Dialect::default());
+    options.resources.chunk_bytes = 16;
+    options.hooks.after_task = Some(Arc::new(|_| panic!("a test wants it")));
+    let store = Store::create_or_open(dir.path().join("store")).unwrap();
+    let error = load(&store, &options).unwrap_err();
+    assert!(matches!(&error, Error::Refused(text) if text.contains("panicked")), "{error:?}");
+    assert!(store.snapshot().unwrap().tables().is_empty());
+}

@@ -8,23 +8,20 @@ use std::time::Duration;
 
 use coload_cluster::{Map, Table, Tried, hit};
 use coload_link::Message;
-use coload_store::{JournalEntry, LoadId, LoadMode, OnConflict};
-use coload_types::bytes::put_varint;
+use coload_store::{Deletions, JournalEntry, LoadId, LoadMode, OnConflict, PlacedRows};
 use coload_types::{Error, Result, same_name};
-use coload_wire::{COMMITTED, Commit, Committed, LOOKED, LoadDescription, MAP, Share, Work};
+use coload_wire::{
+    COMMITTED, Commit, Committed, LOOKED, LoadDescription, Look, Looked, MAP, Share, Work,
+};
 
 use super::{Inner, Need, Permission};
-use crate::member::Member;
+use crate::member::{At, Member};
 
 /// How often a node looks at the map by itself.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Looks after which it is looked for loads without clients.
 const LOOKS_ALONE: u32 = 10;
-
-/// Why a table with a key takes no load that may fail for its keys.
-const KEYS_IN_CLUSTER: &str = "whether a key is there already would be known when the load is committed on all leaves, and it could no \
-                               longer fail (give --on-conflict ignore or replace)";
 
 /// Where a load begins.
 pub(super) enum BeginsAt {
@@ -45,12 +42,11 @@ fn check_rules(description: &LoadDescription, table: &Table) -> Result<()> {
             table.name
         )));
     }
-    let has_key = table.schema.key().is_some_and(|key| key.is_unique());
-    if has_key && matches!(on_conflict, OnConflict::Error | OnConflict::Reject) {
-        return Err(Error::Invalid(format!(
-            "table {} has a PRIMARY KEY: {KEYS_IN_CLUSTER}",
-            table.name
-        )));
+    if *on_conflict == OnConflict::Reject {
+        return Err(Error::Invalid(
+            "--on-conflict reject is not for a cluster yet (error, ignore, replace and newest are)"
+                .into(),
+        ));
     }
     match delete_where {
         None => Ok(()),
@@ -114,6 +110,7 @@ impl Inner {
             loop {
                 // What fails is done by the next look, and told to whoever reads or loads meanwhile.
                 let _ = member.look();
+                let _ = member.let_go_of_ended();
                 let Some(inner) = alive.upgrade() else { return };
                 let _ = given_up.look(&inner, &member);
                 drop(inner);
@@ -216,10 +213,28 @@ impl Inner {
     }
 
     /// Does what the map has decided; its version, for a client.
-    pub fn look(&self) -> Result<Message> {
-        let version = self.require_member()?.look()?.map.version;
-        let mut bytes = Vec::new();
-        put_varint(&mut bytes, version);
-        Ok(Message::new(LOOKED, bytes))
+    pub fn look(&self, look: Look) -> Result<Message> {
+        let member = self.require_member()?;
+        // Who asks whether a load is under way waits for nothing else.
+        let (version, holds) = match look.held_for {
+            Some(load) => (0, member.holds(load)),
+            None => (member.look()?.map.version, false),
+        };
+        Ok(Message::new(LOOKED, Looked { version, holds }.encode()))
+    }
+
+    /// The rows of the table that go when those of a share come, as they lie in this store.
+    pub(super) fn gone(&self, share: &Share, gone: &PlacedRows) -> Result<Deletions> {
+        let At { map, snapshot } = self.require_member()?.look()?;
+        let of = share.plan.cluster_table().and_then(|table| map.table_of(table));
+        let held = of.filter(|of| of.holder.is_some_and(|holder| holder.load == share.of.load));
+        let entry = held.and_then(|of| snapshot.table(&of.name));
+        let entry = entry.ok_or_else(|| {
+            Error::Refused(format!(
+                "the table is not held for load {} any more; nothing was changed (try again)",
+                share.of.load
+            ))
+        })?;
+        gone.deletions(&snapshot, entry)
     }
 }

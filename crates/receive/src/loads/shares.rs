@@ -97,7 +97,10 @@ impl Inner {
         let ends = load.ends();
         let end = |number: usize| ends.get(&number).copied().unwrap_or(0);
         let target = load.target();
-        let finished = load.description.finished_share(target, counts, kept.collect(), end)?;
+        let mut finished = load.description.finished_share(target, counts, kept.collect(), end)?;
+        if let Some(gone) = lock(&load.gone).take() {
+            finished.gone = Some(self.gone(share, &gone)?);
+        }
         let over = || Error::Refused(format!("load {} is over", load.id));
         let journal: LoadJournal = lock(&load.journal).take().ok_or_else(over)?;
         let written = journal.finish_share(&finished);

@@ -49,7 +49,7 @@ impl Member {
             // Before what came is there, so that it does not matter which of its shards this node gave away earlier.
             self.delete_rows_elsewhere(of)?;
             if let Some(share) = self.own_share(load)? {
-                self.publish(of, share.of)?;
+                self.publish(of, share.of, None)?;
             }
         }
         self.maps.forget_prepared(load, self.id)

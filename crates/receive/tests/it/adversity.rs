@@ -183,3 +183,22 @@ fn a_stream_into_a_server_rejects_nothing_for_a_guess() {
     assert!(server.store.snapshot().unwrap().table("t").is_none());
     assert_eq!(load_stream(100, 5).unwrap().rows, 2);
 }
+
+/// Symptom: a thread of a load panicked, and the client waited for its server for ever.
+#[test]
+fn a_client_whose_thread_panics_ends_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    std::fs::write(&file, records(2_000)).unwrap();
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    for placement in [ALL, NONE] {
+        let mut load = options(&file, "t");
+        load.hooks.after_task = Some(Arc::new(|_| panic!("a test wants it")));
+        let mut remote = server.remote();
+        remote.work = placement;
+        let error = load_remote(&load, &remote).unwrap_err();
+        assert!(matches!(&error, Error::Refused(text) if text.contains("panicked")), "{error:?}");
+        assert!(rows(&server.store, "t").is_empty());
+    }
+    load_remote(&options(&file, "t"), &server.remote()).unwrap();
+}

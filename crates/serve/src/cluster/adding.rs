@@ -16,7 +16,7 @@ use coload_ddl::Schema;
 use coload_load::{ArrowRows, Destination, InputForm, Leaves, Load, LoadReport, LoadRequest};
 use coload_receive::Member;
 use coload_source::Dialect;
-use coload_store::{LoadMode, OnConflict};
+use coload_store::LoadMode;
 use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -64,7 +64,6 @@ impl IntoLeaves {
 
 impl Destination for IntoLeaves {
     fn take(&self, load: Load<'_>) -> Result<LoadReport> {
-        check_keys(load.request)?;
         let leaves = self.leaves(load.request)?;
         // A table that is made is there for its leaves.
         let request = LoadRequest { mode: LoadMode::Append, ..load.request.clone() };
@@ -74,19 +73,6 @@ impl Destination for IntoLeaves {
             let _ = self.member.drop_unmade(leaves.table);
         }
         taken
-    }
-}
-
-/// Refuses rows that could fail for their keys when they are committed.
-fn check_keys(request: &LoadRequest) -> Result<()> {
-    let has_key = request.schema.key().is_some_and(|key| key.is_unique());
-    match has_key && request.on_conflict == OnConflict::Error {
-        false => Ok(()),
-        true => Err(Error::Invalid(format!(
-            "table {} has a PRIMARY KEY: whether a key is there already would be known when the rows are committed on all leaves, and \
-             they could no longer fail (write INSERT .. ON CONFLICT DO NOTHING, or DO UPDATE)",
-            request.table
-        ))),
     }
 }
 

@@ -10,6 +10,7 @@
 //! is asked as it would check any client: who asks needs the right to read the table, and columns and values must fit it.
 
 mod adding;
+mod changing;
 mod groups;
 mod links;
 mod moving;
@@ -39,6 +40,7 @@ use crate::table::StoreTable;
 use links::Links;
 
 pub(crate) use adding::{add_rows, add_rows_to};
+pub(crate) use changing::{Changing, Found, truncate};
 pub(crate) use groups::{Aggregates, decode_group, encode_group};
 pub(crate) use moving::{ShardFilter, Step};
 pub use question::{QUESTION_TYPE, Question};
@@ -134,7 +136,9 @@ pub(crate) fn rows_of_question(
     let (snapshot, index) =
         found.ok_or_else(|| Error::Corrupt("a question without a table".into()))?;
     let arrow = folded_schema(&snapshot.tables()[index].schema);
+    let has_places = question.columns.contains(&snapshot.tables()[index].schema.len());
     let table = StoreTable::new(snapshot, index, arrow);
+    let table = if has_places { table.with_places() } else { table };
     let filter = match &question.shards {
         None => None,
         Some(shards) => {

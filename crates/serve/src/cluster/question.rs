@@ -39,7 +39,7 @@ pub struct Question {
     pub name: String,
     /// Number of rows that are enough.
     pub limit: Option<u64>,
-    /// Columns that are wanted, in this order.
+    /// Columns that are wanted, in this order; the number after the last one is of the places of rows.
     pub columns: Vec<usize>,
     /// Tests that each row passes.
     pub tests: Vec<Predicate>,
@@ -117,7 +117,12 @@ impl Question {
             other => Err(wrong(&format!("column {other} of {}", schema.len()))),
         };
         let count = reader.count(1)?.min(COUNT_MAX);
-        question.columns = (0..count).map(|_| column(&mut reader)).collect::<Result<_>>()?;
+        // The one after all columns is the place of each row.
+        let placed = |reader: &mut ByteReader<'_>| match reader.varint_u32()? as usize {
+            column if column <= schema.len() => Ok(column),
+            other => Err(wrong(&format!("column {other} of {}", schema.len()))),
+        };
+        question.columns = (0..count).map(|_| placed(&mut reader)).collect::<Result<_>>()?;
         let count = reader.count(2)?.min(COUNT_MAX);
         for _ in 0..count {
             let column = column(&mut reader)?;
@@ -141,6 +146,10 @@ impl Question {
         let is_whole = question.tests.is_empty() && question.aggregates.is_none();
         if question.shards.is_some() && (!is_whole || question.limit.is_some()) {
             return Err(wrong("some rows of some shards"));
+        }
+        let has_places = question.columns.contains(&schema.len());
+        if has_places && (question.shards.is_some() || question.aggregates.is_some()) {
+            return Err(wrong("places of rows that are no rows of the table"));
         }
         if question.columns.is_empty() {
             return Err(wrong("no columns"));

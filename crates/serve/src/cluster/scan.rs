@@ -21,12 +21,15 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 
+use futures::StreamExt;
+
 use super::Cluster;
 use super::groups::Aggregates;
 use super::links::LeafRows;
 use super::question::Question;
 use crate::error::to_datafusion;
 use crate::filter::describe;
+use crate::places::places_on;
 use crate::scan::StoreScanExec;
 use crate::table::StoreTable;
 
@@ -37,6 +40,8 @@ pub(crate) struct OfLeaf {
     pub address: String,
     /// Shards of the table that it has.
     pub shards: usize,
+    /// Its number among the leaves of the table.
+    pub place: usize,
 }
 
 /// Reads a table of a cluster. Its tests are exact: no filter needs to stand above it.
@@ -47,6 +52,8 @@ pub(crate) struct ClusterScanExec {
     table: StoreTable,
     projection: Vec<usize>,
     own: Option<Arc<StoreScanExec>>,
+    /// The number of this node among the leaves of the table, if it is read.
+    own_place: usize,
     others: Arc<[OfLeaf]>,
     question: Question,
     schema: SchemaRef,
@@ -56,11 +63,13 @@ pub(crate) struct ClusterScanExec {
 impl ClusterScanExec {
     pub fn new(
         cluster: Cluster,
-        (table, own): (StoreTable, Option<StoreScanExec>),
+        (table, own): (StoreTable, Option<(StoreScanExec, usize)>),
         others: Vec<OfLeaf>,
         (question, projection): (Question, Vec<usize>),
         schema: SchemaRef,
     ) -> Self {
+        let own_place = own.as_ref().map_or(0, |(_, place)| *place);
+        let own = own.map(|(scan, _)| scan);
         let count = own.as_ref().map_or(0, partitions) + others.len();
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
@@ -75,6 +84,7 @@ impl ClusterScanExec {
             table,
             projection,
             own: own.map(Arc::new),
+            own_place,
             others: others.into(),
             question,
             schema,
@@ -110,6 +120,12 @@ impl ClusterScanExec {
     /// Number of leaves that are read.
     pub fn leaves(&self) -> usize {
         usize::from(self.own.is_some()) + self.others.len()
+    }
+
+    /// Where the places of rows are in the output, if they are there.
+    fn place_column(&self) -> Option<usize> {
+        let place = self.columns().len();
+        self.projection.iter().position(|column| *column == place)
     }
 
     /// Asks the other leaves for groups.
@@ -219,9 +235,15 @@ impl ExecutionPlan for ClusterScanExec {
     ) -> Result<SendableRecordBatchStream> {
         let own = self.own.as_deref().map_or(0, partitions);
         if let Some(scan) = self.own.as_ref().filter(|_| partition < own) {
-            return scan.execute(partition, context);
+            let rows = scan.execute(partition, context)?;
+            let Some(column) = self.place_column() else { return Ok(rows) };
+            let leaf = self.own_place;
+            let placed = rows.map(move |batch| with_leaf(batch?, column, leaf));
+            let schema = Arc::clone(&self.schema);
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, placed)));
         }
         let schema = Arc::clone(&self.schema);
+        let column = self.place_column();
         let Some(leaf) = self.others.get(partition - own) else {
             let none = futures::stream::empty();
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, none)));
@@ -230,11 +252,15 @@ impl ExecutionPlan for ClusterScanExec {
         let rows = links.ask(&self.cluster.handle(), &leaf.address, self.question.clone());
         let of = (rows, leaf.clone(), self.question.name.clone(), Arc::clone(&schema));
         let batches =
-            futures::stream::try_unfold(of, |(mut rows, leaf, table, schema)| async move {
+            futures::stream::try_unfold(of, move |(mut rows, leaf, table, schema)| async move {
                 match rows.next().await {
                     None => Ok(None),
                     Some(Ok(batch)) => {
                         let batch = as_wanted(batch, &schema)?;
+                        let batch = match column {
+                            None => batch,
+                            Some(column) => with_leaf(batch, column, leaf.place)?,
+                        };
                         Ok(Some((batch, (rows, leaf, table, schema))))
                     }
                     Some(Err(error)) => Err(to_datafusion(without_leaf(error, &leaf, &table))),
@@ -242,6 +268,13 @@ impl ExecutionPlan for ClusterScanExec {
             });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
+}
+
+/// Rows of a leaf with places that tell it.
+fn with_leaf(batch: RecordBatch, column: usize, leaf: usize) -> Result<RecordBatch> {
+    let mut columns = batch.columns().to_vec();
+    columns[column] = places_on(leaf, &columns[column]).map_err(to_datafusion)?;
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
 }
 
 /// An error that says which shards are not there.

@@ -32,11 +32,13 @@ pub(crate) struct ClusterTable {
     own: StoreTable,
     reading: Reading,
     table: Table,
+    /// Whether it has a column more, of the places of rows.
+    has_places: bool,
 }
 
 impl ClusterTable {
     pub fn new(own: StoreTable, reading: &Reading, table: &Table) -> Self {
-        ClusterTable { own, reading: reading.clone(), table: table.clone() }
+        ClusterTable { own, reading: reading.clone(), table: table.clone(), has_places: false }
     }
 
     /// Columns of the table, in its order.
@@ -44,11 +46,24 @@ impl ClusterTable {
         self.own.columns()
     }
 
+    /// Id of the table in the node's own store.
+    pub fn own_id(&self) -> u64 {
+        self.own.entry().id
+    }
+
+    /// The same with a column after all others that tells the places of rows ([`crate::places`]). Of a table that is everywhere it
+    /// has the rows of all leaves.
+    pub fn with_places(&self) -> Self {
+        ClusterTable { own: self.own.with_places(), has_places: true, ..self.clone() }
+    }
+
     /// The places of leaves that can have rows which pass the tests.
     fn leaves_of(&self, tests: &[Predicate]) -> Vec<usize> {
         let all = || (0..self.table.leaves.len()).collect();
         let columns = match &self.table.shard_by {
             ShardBy::InTurn => return all(),
+            // Its rows stand elsewhere on each leaf.
+            ShardBy::Everywhere if self.has_places => return all(),
             // One has all rows: this node if it is a leaf, else one that other nodes do not all take.
             ShardBy::Everywhere => {
                 let member = self.reading.cluster.member().id();
@@ -130,7 +145,7 @@ impl TableProvider for ClusterTable {
         let tests = simplify(tests);
         let projection = match projection {
             Some(columns) => columns.clone(),
-            None => (0..self.columns().len()).collect(),
+            None => (0..self.own.arrow().fields().len()).collect(),
         };
         let (map, here) = (&self.reading.map, self.reading.cluster.inner.member.id());
         let (mut own, mut others) = (None, Vec::new());
@@ -139,7 +154,8 @@ impl TableProvider for ClusterTable {
             if leaf == here {
                 let partitions = state.config().target_partitions();
                 let (table, columns) = (self.own.clone(), projection.clone());
-                own = Some(StoreScanExec::new(table, columns, tests.clone(), limit, partitions)?);
+                let scan = StoreScanExec::new(table, columns, tests.clone(), limit, partitions)?;
+                own = Some((scan, place));
                 continue;
             }
             let node = map.node(leaf).ok_or_else(|| {
@@ -149,7 +165,7 @@ impl TableProvider for ClusterTable {
             })?;
             let shards =
                 self.table.shards.iter().filter(|leaf| usize::from(**leaf) == place).count();
-            others.push(OfLeaf { address: node.address.clone(), shards });
+            others.push(OfLeaf { address: node.address.clone(), shards, place });
         }
         let question = Question {
             version: map.version,

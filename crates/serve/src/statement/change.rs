@@ -17,6 +17,7 @@
 //! Memory: the places as sets, at most an eighth of a byte for each row of the table, taken from what statements may hold; the new rows as
 //! those of an INSERT.
 
+mod in_cluster;
 mod merge;
 mod merged;
 mod places_above;
@@ -203,6 +204,9 @@ impl Change {
     /// `Invalid` when a new value does not fit its column or breaks a rule, `Unavailable` when others changed the same rows
     /// again and again.
     pub async fn run(self, database: &Database, rights: &Rights) -> Result<Answer> {
+        if let Some(cluster) = database.options().cluster.clone() {
+            return self.run_in_cluster(database, rights, &cluster).await;
+        }
         let Change { statement, parameters, mut planned } = self;
         for _ in 0..ATTEMPTS_MAX {
             if let Some(rows) = planned.run(database, rights.user()).await? {

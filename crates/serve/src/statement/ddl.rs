@@ -31,9 +31,6 @@ pub(crate) fn run(database: &Database, rights: &Rights, statement: &Statement) -
             index::create(database.own_store("CREATE INDEX")?, rights, new)
         }
         Statement::Drop { .. } => drop(database, rights, statement),
-        Statement::Truncate(truncate) => {
-            truncate_tables(database.own_store("TRUNCATE")?, rights, truncate)
-        }
         _ => Err(Error::Invalid("not a change of the catalog".into())),
     }
 }
@@ -269,7 +266,13 @@ fn drop(database: &Database, rights: &Rights, statement: &Statement) -> Result<A
     Ok(done())
 }
 
-fn truncate_tables(store: &Store, rights: &Rights, truncate: &Truncate) -> Result<Answer> {
+/// Takes all rows of tables away, one table after the other.
+pub(crate) async fn truncate_tables(
+    database: &Database,
+    rights: &Rights,
+    truncate: &Truncate,
+) -> Result<Answer> {
+    let store = database.store();
     let Truncate { table_names, partitions, table: _, if_exists, identity, cascade, on_cluster } =
         truncate;
     if partitions.is_some() {
@@ -285,7 +288,10 @@ fn truncate_tables(store: &Store, rights: &Rights, truncate: &Truncate) -> Resul
             continue;
         }
         require_there(store, rights, &name, OnMissing::Fail)?;
-        store.truncate_table(&name)?;
+        match &database.options().cluster {
+            None => store.truncate_table(&name).map(|_| ())?,
+            Some(cluster) => crate::cluster::truncate(database, cluster, &name).await?,
+        }
     }
     Ok(done())
 }

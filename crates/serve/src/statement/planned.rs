@@ -160,10 +160,7 @@ impl Planned {
             Work::Move(step) => step.run(database, &self.rights).await,
             Work::Insert(insert) => insert.run(database, user).await,
             Work::CreateAs(table) => table.run(database, user).await,
-            Work::Change(change) => {
-                database.own_store("a change of rows")?;
-                change.run(database, &self.rights).await
-            }
+            Work::Change(change) => change.run(database, &self.rights).await,
             Work::View(view) => view.run(database.own_store("CREATE VIEW")?),
             Work::Nothing => Ok(done()),
             Work::Shard(table) => table.run(database, &self.rights),
@@ -172,6 +169,9 @@ impl Planned {
                     let limits = database.options().statements;
                     let store = database.own_store("ALTER TABLE")?;
                     alter::run(store, &self.rights, change, &limits)
+                }
+                SqlStatement::Truncate(truncate) => {
+                    ddl::truncate_tables(database, &self.rights, truncate).await
                 }
                 other => ddl::run(database, &self.rights, other),
             },

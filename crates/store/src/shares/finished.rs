@@ -4,6 +4,7 @@
 //!   load 16  number  count  plan 8  mode 1  CREATE TABLE  started 8  rows  rejects  bytes
 //!   inputs: count, names kept   segments: name, rows, bytes, seal 8   spans: input, from, to, start, end
 //!   rules of keys: 1 and the rule, or 0   1, column and value of rows that delete, or 0
+//!   rows that go: 0, or 1, count, and for each segment its file and the set of them
 //! ```
 
 use coload_ddl::{Schema, create_table_sql, parse_create_table};
@@ -12,6 +13,7 @@ use coload_types::{Error, Result};
 
 use super::spans::SplitSpan;
 use crate::change::{LoadMode, LoadTarget};
+use crate::deleted::Deletions;
 use crate::load_record::{INPUTS_KEPT_MAX, LoadId};
 use crate::manifest::{put_value, read_value};
 use crate::on_conflict::{DeleteWhere, OnConflict};
@@ -69,6 +71,8 @@ pub struct FinishedShare {
     pub segments: Vec<ShareSegment>,
     /// What it read of inputs that are cut at any byte.
     pub spans: Vec<SplitSpan>,
+    /// Rows of the table that go in the version in which its rows come; of a load that only brings rows, `None`.
+    pub gone: Option<Deletions>,
 }
 
 /// Least bytes of a segment, and of a span.
@@ -77,7 +81,10 @@ const SPAN_BYTES_MIN: usize = 5;
 
 impl FinishedShare {
     /// The share as bytes.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// None: bytes in memory take all that is written.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let mut out = self.of.load.as_u128().to_le_bytes().to_vec();
         put_varint(&mut out, self.of.number.into());
         put_varint(&mut out, self.of.count.into());
@@ -116,7 +123,9 @@ impl FinishedShare {
             put_varint(&mut out, *column as u64);
             put_value(&mut out, value);
         }
-        out
+        out.push(u8::from(self.gone.is_some()));
+        self.gone.iter().try_for_each(|gone| gone.put(&mut out))?;
+        Ok(out)
     }
 
     /// Reads what [`Self::encode`] wrote.
@@ -169,6 +178,10 @@ impl FinishedShare {
             0 => None,
             _ => Some(read_delete_where(&mut reader, &schema)?),
         };
+        let gone = match reader.u8()? {
+            0 => None,
+            _ => Some(Deletions::read(&mut reader)?),
+        };
         reader.finish()?;
         let target = LoadTarget { name, schema, mode };
         Ok(FinishedShare {
@@ -185,6 +198,7 @@ impl FinishedShare {
             inputs,
             segments,
             spans,
+            gone,
         })
     }
 }

@@ -29,6 +29,7 @@ fn share(number: u32, count: u32) -> FinishedShare {
         inputs: vec![format!("{number}.csv")],
         segments: Vec::new(),
         spans: vec![SplitSpan { input: 0, from: 5, to: 9, start: 6, end: 9 }],
+        gone: Some(Deletions::default()),
     }
 }
 
@@ -105,7 +106,7 @@ fn a_share_that_began_within_a_record_is_dropped() {
 
 #[test]
 fn a_cut_file_of_a_share_is_refused() {
-    let bytes = share(2, 3).encode();
+    let bytes = share(2, 3).encode().unwrap();
     assert_eq!(FinishedShare::decode(&bytes).unwrap(), share(2, 3));
     for cut in 0..bytes.len() {
         assert!(FinishedShare::decode(&bytes[..cut]).is_err());

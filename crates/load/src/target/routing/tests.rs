@@ -23,6 +23,7 @@ fn table(leaves: u128, shards: u32, shard_by: ShardBy) -> Table {
         leaves,
         making: None,
         moving: None,
+        holder: None,
         since: 0,
     }
 }

@@ -16,7 +16,6 @@ use datafusion::arrow::array::{Array, AsArray, BooleanArray};
 use datafusion::arrow::compute::{filter_record_batch, is_not_null};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{
     Case, Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection, lit,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Field;
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::default_table_source::{DefaultTableSource, provider_as_source};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{
@@ -10,6 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use super::shape::Kind;
+use crate::cluster::ClusterTable;
 use crate::places::PLACE;
 use crate::table::StoreTable;
 
@@ -88,25 +90,33 @@ pub(super) fn place_below(plan: LogicalPlan, table: u64) -> Placed<(LogicalPlan,
 }
 
 /// The table of which a part of the plan is, perhaps under another name.
-pub(super) fn placed_table(plan: &LogicalPlan, table: u64) -> Option<&StoreTable> {
+pub(super) fn placed_table(plan: &LogicalPlan, table: u64) -> Option<&dyn TableProvider> {
     match plan {
-        LogicalPlan::TableScan(scan) => stored_table(scan, table),
+        LogicalPlan::TableScan(scan) => {
+            with_place_column(scan, table)?;
+            let source = scan.source.downcast_ref::<DefaultTableSource>()?;
+            Some(source.table_provider.as_ref())
+        }
         LogicalPlan::SubqueryAlias(alias) => placed_table(&alias.input, table),
         _ => None,
     }
 }
 
-fn stored_table(scan: &TableScan, table: u64) -> Option<&StoreTable> {
+/// The table of a scan with the places of its rows, if it is the one of this id in the store.
+fn with_place_column(scan: &TableScan, table: u64) -> Option<Arc<dyn TableProvider>> {
     let source = scan.source.downcast_ref::<DefaultTableSource>()?;
-    let stored = source.table_provider.downcast_ref::<StoreTable>()?;
-    (stored.entry().id == table).then_some(stored)
+    if let Some(stored) = source.table_provider.downcast_ref::<StoreTable>() {
+        return (stored.entry().id == table).then(|| Arc::new(stored.with_places()) as _);
+    }
+    let of_cluster = source.table_provider.downcast_ref::<ClusterTable>()?;
+    (of_cluster.own_id() == table).then(|| Arc::new(of_cluster.with_places()) as _)
 }
 
 fn scan_with_places(scan: TableScan, table: u64) -> Placed<(LogicalPlan, Column)> {
-    let Some(stored) = stored_table(&scan, table) else {
+    let Some(placed) = with_place_column(&scan, table) else {
         return Ok(Err("a table that is not of the store"));
     };
-    let source = provider_as_source(Arc::new(stored.with_places()));
+    let source = provider_as_source(placed);
     let name = scan.table_name;
     let plan = LogicalPlanBuilder::scan(name.clone(), source, None)?.build()?;
     Ok(Ok((plan, Column::new(Some(name), PLACE))))
