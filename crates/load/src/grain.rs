@@ -1,7 +1,8 @@
 //! How much of a load is in memory at once, derived from `--memory` before the load begins.
 //!
 //! ```text
-//!   memory     = partitions held (2) + segment that waits + segment that is merged
+//!   memory     = partition that is filled + what waits of the one that is compressed
+//!              + segment that waits + segment that is merged
 //!              + parsers: dictionaries and the fragment of each + text ahead
 //! ```
 //!
@@ -26,14 +27,15 @@ use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::text::OPEN_FILE_BYTES;
 
-/// Share of the memory that one partition may hold; two are in flight.
-const PARTITION_SHARE: usize = 6;
-/// Share of the memory from which on a partition is large: it has a record that is longer than partitions are.
-const LARGE_PARTITION_SHARE: usize = 5;
+/// Share of the memory that one partition may hold, which is filled while the one before is compressed.
+const PARTITION_SHARE: usize = 4;
+/// Share of the memory from which on a partition is large: while it is compressed none is filled. Most are not: what waits are codes, and
+/// what is expected are values.
+const LARGE_PARTITION_SHARE: usize = 12;
 /// Share of the memory that waits for the merge of a segment, while the segment before may still be merged.
 const SEGMENT_SHARE: usize = 6;
 /// Share of the memory that the fragment of one worker may take.
-const CHUNK_SHARE: usize = 64;
+const CHUNK_SHARE: usize = 32;
 /// Share that it may take where records are long.
 const CHUNK_SHARE_MOST: usize = 20;
 /// Records of a fragment below which its pages cost more than they hold.
@@ -279,6 +281,7 @@ mod tests {
     use coload_types::{Column, DataType};
 
     use super::*;
+    use crate::schedule::CHUNKS_AHEAD;
 
     fn request(columns: usize, data_type: DataType) -> LoadRequest {
         let column = |n| Column::new(format!("c{n}"), data_type);
@@ -297,7 +300,10 @@ mod tests {
         let partition = values(grain.chunk_bytes * grain.fragments_per_partition);
         let dictionaries = (grain.dictionary_bytes.min(DICTIONARY_BYTES_FULL)) * record.columns;
         let parser = dictionaries + values(grain.chunk_bytes) + grain.chunk_bytes;
-        2 * partition + 2 * grain.segment_bytes + grain.parsers * parser
+        // What waits of the partition before, or what came of the next before this one was complete.
+        let ahead = CHUNKS_AHEAD * values(grain.chunk_bytes);
+        let other = partition.min(grain.large_partition_bytes.max(ahead));
+        partition + other + 2 * grain.segment_bytes + grain.parsers * parser
     }
 
     /// Many small files in one folder.

@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
 const PARTITIONS_IN_FLIGHT: usize = 2;
 
+/// Chunks, besides those that are read, that may be ahead of the first that is not verified, where they are of the next partition.
+pub const CHUNKS_AHEAD: usize = 2;
+
 /// How many jobs of a kind may be done at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
@@ -216,11 +219,19 @@ impl<J: Job> Schedule<J> {
         }
         match self.chunks {
             Some(chunks) if self.next_chunk >= chunks => None,
+            Some(_) if self.is_far_ahead() => None,
             Some(_) => Some(Task::Chunk(self.number_chunk())),
             None => {
                 (self.next_chunk - self.frontier < self.shape.ahead_max).then_some(Task::TakeChunk)
             }
         }
+    }
+
+    /// Whether the next chunk is of a partition after one that is not complete, and others wait for this one: how many bytes it holds is
+    /// known when it is complete.
+    fn is_far_ahead(&self) -> bool {
+        self.partition_of(self.next_chunk) > self.completed
+            && self.next_chunk - self.frontier >= self.shape.readers + CHUNKS_AHEAD
     }
 
     /// Gives the next chunk its number; a worker has it.

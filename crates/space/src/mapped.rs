@@ -19,7 +19,7 @@
 
 use std::fs::File;
 use std::mem::MaybeUninit;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{
     Mutex, OnceLock,
     atomic::{AtomicBool, AtomicUsize, Ordering, fence},
@@ -40,7 +40,16 @@ const AROUND_BYTES: usize = 64 << 10;
 pub struct Mapped {
     map: Mmap,
     slot: &'static Slot,
+    left: Mutex<Vec<Range<usize>>>,
 }
+
+/// Bytes that were left and are not given back yet: of a map and, about, of all maps. Each time that pages are given back all processors
+/// that the process runs on are interrupted, which takes longer than to map what is read next.
+const LEFT_BYTES_MAX: usize = 256 << 10;
+const LEFT_IN_ALL_MAX: usize = 4 << 20;
+
+/// Bytes that were left, of all maps.
+static LEFT_IN_ALL: AtomicUsize = AtomicUsize::new(0);
 
 impl Mapped {
     /// Maps a whole file.
@@ -54,11 +63,12 @@ impl Mapped {
         // is bounded where it is used, and pages that are gone read as zeros and are reported.
         let map = unsafe { Mmap::map(file) }?;
         let start = map.as_ptr() as usize;
-        Ok(Mapped { slot: take_slot(start, start + map.len()), map })
+        let left = Mutex::default();
+        Ok(Mapped { slot: take_slot(start, start + map.len()), map, left })
     }
 
     /// Says that a range of bytes was read and may be left: its pages need not be in the memory of the process any more. They stay in
-    /// the page cache as long as there is room, and are read again as they were. Only a hint.
+    /// the page cache as long as there is room, and are read again as they were. Only a hint; ranges are given back together.
     pub fn leave(&self, start: u64, bytes: u64) {
         let (Ok(start), Ok(bytes)) = (usize::try_from(start), usize::try_from(bytes)) else {
             return;
@@ -69,11 +79,24 @@ impl Mapped {
         if first >= end {
             return;
         }
-        // SAFETY: the map is shared and only read: what is dropped is read from the file again, with the same bytes. Where zeros were put in
-        // the place of what could not be read, zeros come again.
-        let _ = unsafe {
-            self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, first, end - first)
-        };
+        let mut left = lock(&self.left);
+        let before = bytes_of(&left);
+        add_range(&mut left, first..end);
+        let bytes = bytes_of(&left);
+        let in_all = LEFT_IN_ALL.fetch_add(bytes - before, Ordering::Relaxed) + bytes - before;
+        if bytes < LEFT_BYTES_MAX && in_all < LEFT_IN_ALL_MAX {
+            return;
+        }
+        LEFT_IN_ALL.fetch_sub(bytes, Ordering::Relaxed);
+        let given_back = std::mem::take(&mut *left);
+        drop(left);
+        for Range { start, end } in given_back {
+            // SAFETY: the map is shared and only read: what is dropped is read from the file again, with the same bytes. Where zeros were
+            // put in the place of what could not be read, zeros come again.
+            let _ = unsafe {
+                self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start)
+            };
+        }
     }
 
     /// Whether some of what was read was not the file: zeros in the place of what could not be read. Ask after reading.
@@ -96,8 +119,25 @@ impl Drop for Mapped {
     fn drop(&mut self) {
         // Before the map goes: its addresses may be another's then.
         self.slot.set(0, 0);
+        LEFT_IN_ALL.fetch_sub(bytes_of(&lock(&self.left)), Ordering::Relaxed);
         lock(&FREE).push(self.slot);
     }
+}
+
+fn bytes_of(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(Range::len).sum()
+}
+
+/// Adds a range to ranges that do not meet, and joins those that it meets.
+fn add_range(ranges: &mut Vec<Range<usize>>, mut added: Range<usize>) {
+    ranges.retain(|range| {
+        let meets = range.start <= added.end && added.start <= range.end;
+        if meets {
+            added = range.start.min(added.start)..range.end.max(added.end);
+        }
+        !meets
+    });
+    ranges.push(added);
 }
 
 /// Where a map lies.
@@ -332,6 +372,45 @@ mod tests {
         assert!(other.is_damaged());
         let again = Mapped::map(&file).unwrap();
         assert!(!again.is_damaged() && again.len() == page);
+    }
+
+    #[test]
+    fn ranges_that_meet_are_joined() {
+        let mut ranges = Vec::new();
+        for range in [4..6, 0..2, 8..9, 2..4, 8..9, 9..10] {
+            add_range(&mut ranges, range);
+        }
+        ranges.sort_by_key(|range| range.start);
+        assert_eq!((bytes_of(&ranges), ranges), (8, vec![0..6, 8..10]));
+    }
+
+    #[test]
+    fn what_was_left_is_given_back_together_and_read_again_as_it_was() {
+        const AROUND: u64 = AROUND_BYTES as u64;
+        let file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..16 * AROUND_BYTES).map(|at| (at / AROUND_BYTES) as u8).collect();
+        std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
+        let map = Mapped::map(&file).unwrap();
+        let resident = || {
+            let start = map.as_ptr() as usize;
+            let of_map = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let of_map = of_map.split_once(&format!("{start:x}-")).unwrap().1;
+            let kib = of_map.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+            kib.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+        };
+        assert_eq!(&*map, bytes);
+        assert_eq!(resident(), bytes.len());
+        map.leave(0, AROUND);
+        map.leave(2 * AROUND + 9, 5);
+        assert_eq!(resident(), bytes.len());
+        map.leave(AROUND, AROUND);
+        map.leave(9 * AROUND, AROUND);
+        assert_eq!(resident(), bytes.len() - LEFT_BYTES_MAX);
+        assert!(lock(&map.left).is_empty());
+        // The last is given back with the map.
+        map.leave(15 * AROUND, u64::MAX);
+        assert_eq!(&*map, bytes);
+        assert_eq!(bytes_of(&lock(&map.left)), AROUND_BYTES);
     }
 
     #[test]

@@ -409,6 +409,41 @@ fn memory_is_emptied_before_it_is_filled() {
 }
 
 #[test]
+fn of_the_next_partition_few_chunks_are_read_before_the_one_before_is_complete() {
+    let shape = Shape {
+        chunks: Some(40),
+        ahead_max: usize::MAX,
+        chunks_per_partition: 10,
+        readers: 3,
+        large_bytes: usize::MAX,
+        merges: 1,
+        keeps_partitions: false,
+    };
+    let mut schedule: Schedule<Nothing> = Schedule::new(shape);
+    let mut given = Vec::new();
+    // The first chunk takes as long as it takes, and all others are read meanwhile.
+    while let Some(task) = schedule.take_task() {
+        let Task::Chunk(chunk) = task else { panic!("{task:?}") };
+        given.push(chunk);
+        if chunk > 0 {
+            schedule.read();
+        }
+    }
+    assert_eq!(given, (0..10).collect::<Vec<_>>());
+    // The last one does.
+    (0..9).for_each(|_| schedule.verify());
+    while let Some(Task::Chunk(chunk)) = schedule.take_task() {
+        given.push(chunk);
+        schedule.read();
+    }
+    assert_eq!(given, (0..9 + 3 + CHUNKS_AHEAD).collect::<Vec<_>>());
+    // It is verified.
+    schedule.verify();
+    assert_eq!(schedule.take_complete(), Some(0));
+    assert_eq!(schedule.take_task(), Some(Task::Chunk(14)));
+}
+
+#[test]
 fn beside_a_large_partition_no_chunk_is_read() {
     let input = Input { chunks: 8, columns: 1, chunk_bytes: 3, ..Input::default() };
     let mut load = Load::new(input.clone(), Shape { large_bytes: 11, ..shape(&input) });

@@ -50,6 +50,8 @@ pub(super) struct Numbers {
     of_places: [i8; PLACES],
     of_pairs: [i16; PLACES / 2],
     of_fours: [i32; PLACES / 4],
+    /// What the digit of each place counts.
+    weights: [u32; PLACES],
     /// What is taken off, so that the first number is 0.
     before: u32,
     /// The number of the empty text.
@@ -121,6 +123,7 @@ impl Numbering {
             of_places: [1; PLACES],
             of_pairs: [1; PLACES / 2],
             of_fours: [1; PLACES / 4],
+            weights: [1; PLACES],
             before: 0,
             empty: 0,
         };
@@ -154,6 +157,12 @@ impl Numbering {
             count = count.checked_mul(four)?;
         }
         numbers.empty = i32::try_from(count).ok()?.cast_unsigned();
+        // Their product is `empty`, so that none is more.
+        let mut weight = 1;
+        for (of_place, digits) in numbers.weights.iter_mut().zip(digits).rev() {
+            *of_place = weight;
+            weight *= digits as u32;
+        }
         Some(numbers)
     }
 }
@@ -184,15 +193,13 @@ impl Numbers {
 
     /// The number of a text of the form among those of all.
     fn number_of(&self, order: [u16; PLACES]) -> usize {
-        order.iter().enumerate().fold(0, |number, (place, order)| {
-            let optional = usize::from(self.optional[place]);
-            let digits = usize::from(self.range[place]) + 1 + optional;
-            let digit = match order {
-                0 => 0,
-                byte => usize::from(byte - 1) - usize::from(self.least[place]) + optional,
-            };
-            number * digits + digit
-        })
+        let digit = |place: usize| match order[place] {
+            0 => 0,
+            byte => {
+                u32::from(byte - 1) - u32::from(self.least[place]) + u32::from(self.optional[place])
+            }
+        };
+        (0..PLACES).map(|place| digit(place) * self.weights[place]).sum::<u32>() as usize
     }
 }
 

@@ -9,7 +9,7 @@ use coload_types::{Physical, Result};
 
 use super::Keyed;
 use super::order::{sort_segment, write_in_order};
-use super::origin::{Origin, RowNumbers, order_path, write_load_order, write_order};
+use super::origin::{LoadRows, Origin, RowNumbers, order_path, write_load_order, write_order};
 use super::sorting::SortWith;
 use crate::{ColumnStats, FinishedColumn, SegmentEntry, SegmentFile, SegmentWriter};
 
@@ -75,16 +75,15 @@ pub(super) fn numbers_of<'a>(
 }
 
 /// Writes which rows of the load the rows of a segment were, and says where.
-pub(super) fn put_load_order(path: &Path, numbers: &[u64]) -> Result<Origin> {
+pub(super) fn put_load_order(path: &Path, rows: &[u32], of: &LoadRows) -> Result<Origin> {
     let path = order_path(path);
-    if numbers.iter().all(|number| u32::try_from(*number).is_ok()) {
-        // Half of the bytes: rows of the load are counted as those of a segment that begins with it.
-        let short: Vec<u32> = numbers.iter().map(|number| *number as u32).collect();
-        write_order(&path, &short)?;
-        return Ok(Origin { before: 0, order: Some((path, RowNumbers::OfSegment)) });
-    }
-    write_load_order(&path, numbers)?;
-    Ok(Origin { before: 0, order: Some((path, RowNumbers::OfLoad)) })
+    write_load_order(&path, rows, of)?;
+    let numbers = match of {
+        // Rows of the load are counted as those of a segment that begins with it.
+        LoadRows::Short(_) => RowNumbers::OfSegment,
+        LoadRows::Long(_) => RowNumbers::OfLoad,
+    };
+    Ok(Origin { before: 0, order: Some((path, numbers)) })
 }
 
 /// Sets the bounds of the first column of the key, if they are known.

@@ -26,7 +26,7 @@ use super::given::GivenPages;
 use super::keys::{float, key_text};
 use super::merge_keys::{SortedSlices, append_rows, sort_slices};
 use super::order::{Newest, choose_rows, write_columns};
-use super::origin::Origin;
+use super::origin::{LoadRows, Origin};
 use super::ranges::Cut;
 use super::run::{OpenColumn, Run};
 use super::sorting::SortWith;
@@ -90,7 +90,7 @@ impl MergedColumns<'_> {
         let MergedColumns { slices, rows, writer, columns, page_rows, first_stats } = self;
         let summary = writer.finish(columns.clone(), page_rows)?;
         let origin = match of.key.is_unique() && of.on_conflict.tells_rows() {
-            true => put_load_order(path, &numbers_of(&slices, &rows)?)?,
+            true => put_load_order(path, &rows, &load_rows(&slices)?)?,
             false => Origin { before: 0, order: None },
         };
         Ok(Merged { summary, columns, first_stats, origin })
@@ -182,9 +182,8 @@ fn stay(slices: &[Slice<'_>], of: Keyed<'_>, order: KeyOrder) -> Result<Vec<u32>
             let place = *place as usize;
             let (first, row) = (order.row(place - 1) as u32, order.row(place) as u32);
             let text = key_text(&key_of(slices, row)?, 0, of.schema, of.key);
-            let numbers = numbers_of(slices, &[first, row])?;
-            let number = |place: usize| numbers.get(place).map(|row| row + 1);
-            let numbers = (number(0), number(1));
+            let rows = load_rows(slices)?;
+            let numbers = (Some(rows.get(first) + 1), Some(rows.get(row) + 1));
             Err(twice_among((of.table, of.schema, of.key), &text, numbers))
         }
     }
@@ -223,15 +222,15 @@ fn first_key_stats(
     Ok(Some(ColumnStats::new(min, max, nulls as u64)))
 }
 
-/// The rows of the load that rows were.
-fn numbers_of(slices: &[Slice<'_>], rows: &[u32]) -> Result<Vec<u64>> {
-    let mut numbers = Vec::with_capacity(count_rows(slices));
+/// The rows of the load that the rows of slices were.
+fn load_rows(slices: &[Slice<'_>]) -> Result<LoadRows> {
+    let mut rows = LoadRows::with_capacity(count_rows(slices));
     for slice in slices {
         let of_run = slice.run.numbers(slice.pages.clone())?;
         let of_slice = of_run[slice.rows_within(slice.rows.clone())].iter();
-        numbers.extend(of_slice.map(|number| slice.before + u64::from(*number)));
+        of_slice.for_each(|number| rows.push(slice.before + u64::from(*number)));
     }
-    Ok(rows.iter().map(|row| numbers[*row as usize]).collect())
+    Ok(rows)
 }
 
 /// Rows of all slices.

@@ -122,12 +122,51 @@ pub(crate) fn write_order(path: &Path, rows: &[u32]) -> Result<()> {
     write_numbers(path, rows, |row| row.to_le_bytes())
 }
 
-/// Writes where rows come from: rows of the load, from 0 on.
+/// The rows of a load that rows of runs were, from 0 on: in four bytes each where these are enough.
+#[derive(Debug)]
+pub(super) enum LoadRows {
+    Short(Vec<u32>),
+    Long(Vec<u64>),
+}
+
+impl LoadRows {
+    /// For so many rows.
+    pub fn with_capacity(count: usize) -> Self {
+        LoadRows::Short(Vec::with_capacity(count))
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, row: u64) {
+        match (&mut *self, u32::try_from(row)) {
+            (LoadRows::Short(rows), Ok(row)) => rows.push(row),
+            (LoadRows::Short(rows), Err(_)) => {
+                let mut long = Vec::with_capacity(rows.capacity());
+                long.extend(rows.drain(..).map(u64::from));
+                long.push(row);
+                *self = LoadRows::Long(long);
+            }
+            (LoadRows::Long(rows), _) => rows.push(row),
+        }
+    }
+
+    /// The row of the load that a row was.
+    pub fn get(&self, row: u32) -> u64 {
+        match self {
+            LoadRows::Short(rows) => u64::from(rows[row as usize]),
+            LoadRows::Long(rows) => rows[row as usize],
+        }
+    }
+}
+
+/// Writes where rows come from: rows of the load, by which rows of runs they were.
 ///
 /// # Errors
 /// `Unavailable` when the disk fails.
-pub(crate) fn write_load_order(path: &Path, rows: &[u64]) -> Result<()> {
-    write_numbers(path, rows, |row| row.to_le_bytes())
+pub(super) fn write_load_order(path: &Path, rows: &[u32], of: &LoadRows) -> Result<()> {
+    match of {
+        LoadRows::Short(of) => write_numbers(path, rows, |row| of[row as usize].to_le_bytes()),
+        LoadRows::Long(of) => write_numbers(path, rows, |row| of[row as usize].to_le_bytes()),
+    }
 }
 
 /// Numbers that are written by one call.
@@ -150,4 +189,31 @@ fn write_numbers<T: Copy, const N: usize>(
         Ok(())
     };
     write().map_err(|e| Error::io("write", path, &e))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn rows_of_a_load_are_told_whatever_bytes_they_need() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0.segment");
+        let far = u64::from(u32::MAX);
+        for (given, numbers) in [
+            (vec![7, 5, far], RowNumbers::OfSegment),
+            (vec![7, far + 1, 5, far + 9], RowNumbers::OfLoad),
+        ] {
+            let mut of = LoadRows::with_capacity(given.len());
+            given.iter().for_each(|row| of.push(*row));
+            let rows: Vec<u32> = (0..given.len() as u32).rev().collect();
+            write_load_order(&order_path(&path), &rows, &of).unwrap();
+            let origin = Origin { before: 0, order: Some((order_path(&path), numbers)) };
+            let mut told = Vec::new();
+            origin.for_each(rows.len() as u64, |_, row| told.push(row)).unwrap();
+            assert_eq!(told, given.iter().rev().copied().collect::<Vec<_>>());
+            assert!(rows.iter().all(|row| of.get(*row) == given[*row as usize]));
+        }
+    }
 }

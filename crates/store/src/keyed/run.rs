@@ -240,6 +240,7 @@ pub(super) struct OpenColumn<'a> {
     decoders: Vec<SymbolDecoder>,
     /// The pages, if they were read at once, and where the first begins.
     window: Option<(u64, Piece<'a>)>,
+    /// Set while pages were read that were not left.
     was_read: AtomicBool,
 }
 
@@ -274,6 +275,7 @@ impl OpenColumn<'_> {
 
     /// Says that pages were read: if they are in a mapped file, they need not be in the memory of the process any more.
     pub fn leave(&self, pages: Range<usize>) {
+        self.was_read.store(false, Ordering::Relaxed);
         let pages = &self.run.columns[self.column].pages[pages];
         if let (None, Some(first), Some(last)) = (&self.window, pages.first(), pages.last()) {
             self.run.extent.leave(first.offset, last.offset + last.bytes - first.offset);
