@@ -21,6 +21,14 @@ pub trait Body {
     /// # Errors
     /// Those of reading.
     fn read(&self, from: u64, bytes: usize) -> IoResult<Cow<'_, [u8]>>;
+
+    /// The same bytes, which are looked at and will be read then.
+    ///
+    /// # Errors
+    /// As [`Body::read`].
+    fn peek(&self, from: u64, bytes: usize) -> IoResult<Cow<'_, [u8]>> {
+        self.read(from, bytes)
+    }
 }
 
 impl Body for Vec<u8> {

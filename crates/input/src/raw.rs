@@ -24,6 +24,14 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// `Unavailable` when they cannot be read, or are others now.
     fn read_at(&self, name: &str, buffer: &mut [u8], at: u64) -> Result<()>;
 
+    /// The same of bytes that are looked at and will be read then.
+    ///
+    /// # Errors
+    /// As [`Store::read_at`].
+    fn peek_at(&self, name: &str, buffer: &mut [u8], at: u64) -> Result<()> {
+        self.read_at(name, buffer, at)
+    }
+
     /// Checks that nobody changed them.
     ///
     /// # Errors
@@ -161,11 +169,29 @@ impl RawFile {
     /// `Unavailable` when the file cannot be read, got shorter since it was opened, or is another when it is
     /// opened again.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let wanted = (buffer.len() as u64).min(self.bytes.saturating_sub(offset)) as usize;
-        if wanted > 0 {
-            self.store.read_at(&self.name, &mut buffer[..wanted], self.start + offset)?;
+        let wanted = self.here(buffer, offset);
+        if !wanted.is_empty() {
+            self.store.read_at(&self.name, wanted, self.start + offset)?;
         }
-        Ok(wanted)
+        Ok(wanted.len())
+    }
+
+    /// The same of bytes that are looked at and will be read then: where they are far away they stay.
+    ///
+    /// # Errors
+    /// As [`RawFile::read_at`].
+    pub fn peek_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let wanted = self.here(buffer, offset);
+        if !wanted.is_empty() {
+            self.store.peek_at(&self.name, wanted, self.start + offset)?;
+        }
+        Ok(wanted.len())
+    }
+
+    /// As much of a buffer as there are bytes from an offset on.
+    fn here<'b>(&self, buffer: &'b mut [u8], offset: u64) -> &'b mut [u8] {
+        let wanted = (buffer.len() as u64).min(self.bytes.saturating_sub(offset)) as usize;
+        &mut buffer[..wanted]
     }
 
     /// Its first bytes, at most so many.
@@ -235,6 +261,10 @@ impl Store for ObjectRef {
 
     fn read_at(&self, _name: &str, buffer: &mut [u8], at: u64) -> Result<()> {
         ObjectRef::read_at(self, buffer, at)
+    }
+
+    fn peek_at(&self, _name: &str, buffer: &mut [u8], at: u64) -> Result<()> {
+        ObjectRef::peek_at(self, buffer, at)
     }
 
     /// All that was read was of the version that was found, whatever it is now.

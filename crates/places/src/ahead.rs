@@ -60,6 +60,15 @@ struct State {
     slots: Slots,
 }
 
+/// What becomes of bytes that were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// They are not read again.
+    Goes,
+    /// They were looked at, and will be read.
+    Stays,
+}
+
 /// What to do for a part that somebody wants.
 enum Way {
     /// It is there, and this is where it begins.
@@ -125,18 +134,18 @@ impl ReadAhead {
     ///
     /// # Errors
     /// Those of fetching.
-    pub fn read(of: &ObjectRef, buffer: &mut [u8], at: u64) -> Result<()> {
+    pub fn read(of: &ObjectRef, buffer: &mut [u8], at: u64, then: Then) -> Result<()> {
         let mut done = 0;
         while done < buffer.len() {
             let at = at + done as u64;
             let out = &mut buffer[done..];
-            done += Self::read_some(of, out, at)?;
+            done += Self::read_some(of, out, at, then)?;
         }
         Ok(())
     }
 
     /// Fills the start of a buffer, and says how much of it.
-    fn read_some(of: &ObjectRef, out: &mut [u8], at: u64) -> Result<usize> {
+    fn read_some(of: &ObjectRef, out: &mut [u8], at: u64, then: Then) -> Result<usize> {
         let ahead = &of.all.ahead;
         let mut state = ahead.lock();
         loop {
@@ -148,7 +157,7 @@ impl ReadAhead {
                     let count = from.len().min(out.len());
                     out[..count].copy_from_slice(&from[..count]);
                     drop(bytes);
-                    if let Some(key) = key {
+                    if let Some(key) = key.filter(|_| then == Then::Goes) {
                         let mut state = ahead.lock();
                         state.slots.was_read(key, place..place + count);
                         Self::go_on(&of.all, &mut state);

@@ -8,7 +8,7 @@ use coload_types::Result;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::ahead::ReadAhead;
+use crate::ahead::{ReadAhead, Then};
 use crate::blocks::Wanted;
 use crate::place::PlaceOptions;
 
@@ -240,8 +240,24 @@ impl ObjectRef {
     /// # Panics
     /// When it has not so many bytes.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<()> {
+        self.check_end(buffer, at);
+        ReadAhead::read(self, buffer, at, Then::Goes)
+    }
+
+    /// The same of bytes that are looked at and will be read then: what was fetched ahead of them stays.
+    ///
+    /// # Errors
+    /// As [`ObjectRef::read_at`].
+    ///
+    /// # Panics
+    /// As [`ObjectRef::read_at`].
+    pub fn peek_at(&self, buffer: &mut [u8], at: u64) -> Result<()> {
+        self.check_end(buffer, at);
+        ReadAhead::read(self, buffer, at, Then::Stays)
+    }
+
+    fn check_end(&self, buffer: &[u8], at: u64) {
         let end = at.checked_add(buffer.len() as u64);
         assert!(end.is_some_and(|end| end <= self.bytes()), "a read beyond an object");
-        ReadAhead::read(self, buffer, at)
     }
 }

@@ -81,6 +81,12 @@ impl Body for FileBody<'_> {
     fn read(&self, from: u64, bytes: usize) -> Result<Cow<'_, [u8]>> {
         read_at(self.file, self.start + from, bytes).map(Cow::Owned)
     }
+
+    fn peek(&self, from: u64, bytes: usize) -> Result<Cow<'_, [u8]>> {
+        let at = self.start + from;
+        let read = |buffer: &mut [u8]| self.file.peek_at(buffer, at);
+        whole(self.file, at, bytes, read).map(Cow::Owned)
+    }
 }
 
 /// Bytes of a file, all of them.
@@ -88,8 +94,18 @@ impl Body for FileBody<'_> {
 /// # Errors
 /// `Corrupt` when they are not there; those of reading.
 pub fn read_at(file: &RawFile, at: u64, bytes: usize) -> Result<Vec<u8>> {
+    whole(file, at, bytes, |buffer| file.read_at(buffer, at))
+}
+
+/// Bytes of a file that `read` reads, all of them.
+fn whole(
+    file: &RawFile,
+    at: u64,
+    bytes: usize,
+    read: impl FnOnce(&mut [u8]) -> Result<usize>,
+) -> Result<Vec<u8>> {
     let mut buffer = vec![0; bytes];
-    match file.read_at(&mut buffer, at)? {
+    match read(&mut buffer)? {
         read if read == bytes => Ok(buffer),
         _ => Err(Error::Corrupt(format!(
             "{}: {bytes} bytes at byte {at} are not there",

@@ -38,8 +38,9 @@ pub struct ColumnWalk {
 /// A page of a column chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageAt {
-    /// Where its bytes start.
+    /// Where its bytes start, and those of the head before them.
     start: u64,
+    head: u32,
     /// How many these are in the file.
     stored: u32,
     /// How many when they are decompressed.
@@ -227,6 +228,7 @@ impl Walk {
         }
         let page = |rows: u32, encoding: Encoding, form: PageForm| PageAt {
             start,
+            head: head.bytes as u32,
             stored: head.stored,
             raw: head.raw,
             crc: head.crc,
@@ -303,7 +305,7 @@ fn head_at(body: &dyn Body, at: u64, end: u64) -> Result<PageHead> {
     let left = usize::try_from(end - at).unwrap_or(usize::MAX);
     let mut window = HEAD_BYTES.min(left);
     loop {
-        let bytes = body.read(at, window)?;
+        let bytes = body.peek(at, window)?;
         match PageHead::decode(&bytes)? {
             Some(head) => return Ok(head),
             None if window < left.min(HEAD_BYTES_MAX) => window = (window * 8).min(left),
@@ -329,8 +331,11 @@ pub fn read_page(
     if together > bytes_max {
         return Err(Fault::TooLarge(together));
     }
-    let stored = body.read(page.start, page.stored as usize)?;
-    if page.crc.is_some_and(|crc| crc != checksum(&stored)) {
+    // With its head, of which nobody wants to know any more then.
+    let head = page.head as usize;
+    let bytes = body.read(page.start - u64::from(page.head), head + page.stored as usize)?;
+    let stored = &bytes[head..];
+    if page.crc.is_some_and(|crc| crc != checksum(stored)) {
         return Err(Fault::Damaged(format!("the checksum of the page at byte {}", page.start)));
     }
     let plain = match page.form {
@@ -343,7 +348,7 @@ pub fn read_page(
         return Err(Fault::Damaged("levels that are longer than their page".to_owned()));
     }
     if (!is_compressed || column.codec == 0) && raw == stored.len() {
-        return Ok(stored.into_owned());
+        return Ok(stored.to_vec());
     }
     let mut out = vec![0; raw];
     out[..plain].copy_from_slice(&stored[..plain]);

@@ -30,9 +30,10 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// How many blocks may come at once.
-    pub fn most(&self) -> usize {
-        self.most
+    /// Whether a block may come beside those that are coming, with which it makes so many bytes. Small ones are more at once: it is
+    /// bytes that keep a line full.
+    pub fn may_come(&self, coming: usize, bytes: usize, block_bytes: usize) -> bool {
+        coming < self.most || coming < COMING.1 && bytes <= self.most * block_bytes
     }
 
     /// A block of so many bytes has come.
@@ -56,7 +57,7 @@ mod tests {
     fn most_of(bytes_per_s: f64, round_trip_ms: u64, block: usize) -> usize {
         let mut flow = Flow::default();
         for _ in 0..200 {
-            let together = flow.most();
+            let together = flow.most;
             let shared = Duration::from_secs_f64((together * block) as f64 / bytes_per_s);
             (0..together)
                 .for_each(|_| flow.arrived(block, Duration::from_millis(round_trip_ms) + shared));
@@ -79,8 +80,9 @@ mod tests {
         let mut flow = Flow::default();
         (0..100).for_each(|_| flow.arrived(1 << 20, Duration::from_millis(10)));
         (0..20).for_each(|_| flow.arrived(1 << 20, Duration::from_millis(100)));
-        assert!(flow.most() < COMING.1);
+        assert!(flow.most < COMING.1);
         (0..1000).for_each(|_| flow.arrived(1 << 20, Duration::from_millis(100)));
-        assert_eq!(flow.most(), COMING.1);
+        assert_eq!(flow.most, COMING.1);
+        assert!(!flow.may_come(COMING.1, 0, 1));
     }
 }

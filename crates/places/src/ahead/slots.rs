@@ -63,6 +63,7 @@ pub struct Slots {
     trails: VecDeque<Trail>,
     held: usize,
     coming: usize,
+    coming_bytes: usize,
     flow: Flow,
     /// Buffers that are not used.
     free: Vec<Vec<u8>>,
@@ -111,7 +112,7 @@ impl Slots {
         self.start += 1;
         self.slots.clear();
         self.free.clear();
-        (self.held, self.coming) = (0, 0);
+        (self.held, self.coming, self.coming_bytes) = (0, 0, 0);
     }
 
     /// Begins at an object.
@@ -146,7 +147,9 @@ impl Slots {
         }
         let range = self.pass(objects, &is_there)?;
         let bytes = (range.end - range.start) as usize;
-        if self.coming >= self.flow.most() || !self.has_room(bytes) {
+        if !self.flow.may_come(self.coming, self.coming_bytes + bytes, self.block_bytes as usize)
+            || !self.has_room(bytes)
+        {
             return None;
         }
         let key = self.next;
@@ -208,6 +211,7 @@ impl Slots {
         self.slots.insert(key, Slot { filling: Filling::Coming, bytes, seen, asked });
         self.held += bytes;
         self.coming += 1;
+        self.coming_bytes += bytes;
         ToFetch { key, range, buffer: self.free.pop().unwrap_or_default(), start: self.start }
     }
 
@@ -332,6 +336,9 @@ impl Slots {
             return;
         }
         self.coming -= 1;
+        if let Some(slot) = self.slots.get(&key) {
+            self.coming_bytes = self.coming_bytes.saturating_sub(slot.bytes);
+        }
         if let Ok(bytes) = &bytes {
             self.flow.arrived(bytes.len(), took);
         }
