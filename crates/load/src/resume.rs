@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use coload_ddl::Schema;
+use coload_input::{InputFile, InputSource};
 use coload_store::{
     FinishedColumn, JournalEntry, LoadDir, LoadId, LoadJournal, OnConflict, RememberedLoad,
     SegmentFile, SegmentSummary, Store,
@@ -119,7 +120,7 @@ pub fn begin(store: &Store, load: Load<'_>) -> Result<Begins> {
         return Ok(Begins::Plain);
     }
     let mut description = describe_as(request, load.resources, Work::Partitions)?;
-    if description.salt != 0 {
+    if description.salt != 0 || !request.inputs.iter().all(|input| is_versioned(&input)) {
         return Ok(Begins::Plain);
     }
     let found = find(store, &description)?;
@@ -174,6 +175,14 @@ pub fn end<T>(
     }
 }
 
+/// Whether it is known which version of an object it is: of others it cannot be told whether they have changed.
+fn is_versioned(input: &InputFile) -> bool {
+    match &input.source {
+        InputSource::Object(object) => object.etag().is_some() || object.modified_us() != 0,
+        _ => true,
+    }
+}
+
 /// Whether what there is of a load stays when it is interrupted: records whose keys are there must be told by what is read in one
 /// go, and what others see with it is written in one go.
 fn is_kept(request: &LoadRequest) -> bool {
@@ -211,7 +220,8 @@ fn find(
         let Ok(Some(journal)) = store.open_journal(entry.id) else { continue };
         match is_same {
             true => found = Some((journal, begun)),
-            false => journal.remove()?,
+            // The next load tries again.
+            false => drop(journal.remove()),
         }
     }
     Ok(found)

@@ -156,7 +156,10 @@ fn tell(args: &LoadArgs, (report, dialect): &Loaded) -> Done {
         let held = if earlier.held.is_empty() { "it is published already" } else { &earlier.held };
         say(&format!(
             "nothing was loaded: this is load {id}, and {held}{}",
-            if report.network.is_some() { " (--again loads it once more)" } else { "" }
+            match (&report.network, &report.database) {
+                (None, None) => "",
+                _ => " (--again loads it once more)",
+            }
         ));
     }
     match (args.report, &report.placement) {

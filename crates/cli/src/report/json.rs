@@ -80,7 +80,8 @@ fn json_but_files(report: &LoadReport, dialect: Option<&Dialect>) -> Value {
     }
     report.network.iter().for_each(|network| add(network_json(network)));
     report.shares.iter().for_each(|shares| add(shares_json(shares)));
-    if report.network.is_some() || report.shares.is_some() || report.earlier.is_some() {
+    let is_told = report.earlier.is_some() && report.database.is_none();
+    if report.network.is_some() || report.shares.is_some() || is_told {
         add(json!({ "already": report.earlier.is_some() }));
     }
     report.placement.iter().for_each(|placement| add(placement_json(placement)));

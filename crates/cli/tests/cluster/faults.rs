@@ -177,15 +177,22 @@ fn a_map_in_an_object_store_commits_once_whoever_ends_and_whatever_is_lost() {
     let place = "s3://bucket/some/cluster";
     let mut nodes = Nodes::start_in(3, place, variables);
     nodes.sql(0, "CREATE TABLE t (load BIGINT, k BIGINT, v VARCHAR) SHARD BY (k) SHARDS 16").done();
-    // Each third answer to a put is lost, and each fifth request refused for the moment.
+    // Each third answer to a put is lost, and each fifth request refused for the moment; none again and again, whoever asks
+    // meanwhile: that is a place which is away.
     let count = std::sync::atomic::AtomicU64::new(0);
+    let missed = std::sync::Mutex::new(std::collections::HashMap::new());
     server.faults().set(move |request| {
         let count = count.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
-        match request.method.as_str() {
-            "PUT" if count.is_multiple_of(3) => Some(coload_object_server::Fault::Cut(0)),
-            _ if count.is_multiple_of(5) => Some(coload_object_server::Fault::Status(503)),
-            _ => None,
-        }
+        let fault = match request.method.as_str() {
+            "PUT" if count.is_multiple_of(3) => coload_object_server::Fault::Cut(0),
+            _ if count.is_multiple_of(5) => coload_object_server::Fault::Status(503),
+            _ => return None,
+        };
+        let mut missed = missed.lock().unwrap();
+        let times: &mut u64 =
+            missed.entry((request.method.clone(), request.path.clone())).or_default();
+        *times += 1;
+        (!times.is_multiple_of(2)).then_some(fault)
     });
     for load_number in 0..3 {
         let file = write(&nodes, load_number);

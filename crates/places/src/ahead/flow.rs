@@ -62,7 +62,7 @@ mod tests {
             (0..together)
                 .for_each(|_| flow.arrived(block, Duration::from_millis(round_trip_ms) + shared));
         }
-        flow.most()
+        flow.most
     }
 
     #[test]
