@@ -356,7 +356,15 @@ impl ResumeJournal {
             let Some(done) = segments.iter().find(|done| done.number == number) else { continue };
             self.keep(&dir.segment_path(number), (number, &done.summary), accounts)?;
         }
-        self.made()?.put_leg(first, record.encode())
+        let journal = self.made()?;
+        let mut record = record.clone();
+        // A leg without segments gives way to the next, which then tells of both.
+        if let Some((_, bytes)) = journal.legs()?.into_iter().find(|(number, _)| *number == first) {
+            let before = LegRecord::decode(&bytes)?;
+            record.rest.splice(..0, before.rest);
+            record.widened.splice(..0, before.widened);
+        }
+        journal.put_leg(first, record.encode())
     }
 
     /// The journal; the first who asks makes it.

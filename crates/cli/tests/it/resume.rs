@@ -62,6 +62,10 @@ fn json(from: u64, to: u64) -> String {
 /// What a table of these rows is told by.
 const TELLS: &str = "SELECT count(*), count(DISTINCT id), sum(CAST(id AS BIGINT)), sum(CAST(n AS DECIMAL(30, 6))), count(DISTINCT cat), min(hash) FROM t";
 
+/// Flags of loads that are killed and looked at.
+const RESUMABLE: [&str; 6] =
+    ["--max-rejects", "100", "--ragged", "reject", "--resumable", "--all-text"];
+
 fn args<'a>(input: &'a str, into: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["load", input, "--into", into, "--table", "t", "--report", "json"];
     args.extend(SMALL);
@@ -279,11 +283,7 @@ fn objects_that_were_loaded_are_not_read_again() {
 fn what_an_interrupted_load_left_is_shown_and_dropped() {
     let (mut random, sandbox) = (random(), Sandbox::new());
     sandbox.write("t.csv", csv(0, ROWS));
-    let load = args(
-        "t.csv",
-        "store",
-        &["--max-rejects", "100", "--ragged", "reject", "--resumable", "--all-text"],
-    );
+    let load = args("t.csv", "store", &RESUMABLE);
     assert!(!kill_when_kept(&sandbox, &load, 2, &mut random), "it was killed too late");
     let listed = sandbox.run(&["loads", "--store", "store"]).ok().out;
     let line = listed.lines().nth(1).unwrap();
@@ -312,11 +312,7 @@ fn what_an_interrupted_load_left_is_shown_and_dropped() {
 fn a_journal_that_is_damaged_is_told_with_its_cure() {
     let (mut random, sandbox) = (random(), Sandbox::new());
     sandbox.write("t.csv", csv(0, ROWS));
-    let load = args(
-        "t.csv",
-        "store",
-        &["--max-rejects", "100", "--ragged", "reject", "--resumable", "--all-text"],
-    );
+    let load = args("t.csv", "store", &RESUMABLE);
     assert!(!kill_when_kept(&sandbox, &load, 2, &mut random), "it was killed too late");
     let part = kept(&sandbox).remove(0);
     let mut bytes = fs::read(&part).unwrap();
@@ -329,11 +325,7 @@ fn a_journal_that_is_damaged_is_told_with_its_cure() {
 fn changed_inputs_are_another_load() {
     let (mut random, sandbox) = (random(), Sandbox::new());
     sandbox.write("t.csv", csv(0, ROWS));
-    let load = args(
-        "t.csv",
-        "store",
-        &["--max-rejects", "100", "--ragged", "reject", "--resumable", "--all-text"],
-    );
+    let load = args("t.csv", "store", &RESUMABLE);
     assert!(!kill_when_kept(&sandbox, &load, 2, &mut random), "it was killed too late");
     sandbox.write("t.csv", csv(1, ROWS));
     let run = sandbox.run(&load).ok();
