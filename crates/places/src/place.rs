@@ -92,6 +92,12 @@ pub static PLACES: [&dyn Place; 4] = [&s3::S3, &http::Http, &google::Google, &az
 /// # Errors
 /// `Invalid` when the address or the environment is wrong.
 pub fn open(address: &Address<'_>, options: &PlaceOptions) -> Result<Arc<dyn ObjectStore>> {
-    let wrong = |e| Error::Invalid(format!("{}: {e}", address.shown()));
+    let wrong = |error| {
+        let error: Box<dyn std::error::Error> = match error {
+            object_store::Error::Generic { source, .. } => source,
+            error => error.into(),
+        };
+        Error::Invalid(format!("{}: {error}", address.shown()))
+    };
     address.place.open(address, options).map_err(wrong)
 }

@@ -39,8 +39,8 @@ const WITHOUT_PARTS: [&str; 2] = ["non-partial response", "Range request not sup
 
 fn no_credentials(address: &str, cause: &str) -> Error {
     Error::Invalid(format!(
-        "{address}: the server wants credentials (for s3://, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; \
-         --no-sign-request if everybody may read it): {cause}"
+        "{address}: the server wants credentials (for s3://, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or a \
+         profile in ~/.aws/credentials; --no-sign-request if everybody may read it): {cause}"
     ))
 }
 

@@ -142,3 +142,38 @@ fn an_object_that_is_written_over_fails_the_load() {
     }
     run.fails(1, &["s3://bucket/large.csv", "changed", "nothing was loaded"]);
 }
+
+#[test]
+fn credentials_come_from_a_profile_or_from_a_program() {
+    let sandbox = Sandbox::new();
+    sandbox.write("root/bucket/a.csv", "a,b\n1,2\n");
+    let server = Server::start(&sandbox.path("root"));
+    let [key, secret] = KEYS;
+    let told = format!(r#"{{"Version": 1, "AccessKeyId": "{key}", "SecretAccessKey": "{secret}"}}"#);
+    let told = sandbox.write("told.json", told);
+    let config = format!(
+        "[default]\nendpoint_url = {0}\n[profile keys]\nendpoint_url = {0}\n[profile program]\n\
+         credential_process = cat \"{1}\"\nservices = here\n[services here]\ns3 =\n  endpoint_url = {0}\n\
+         [profile role]\nrole_arn = arn:aws:iam::1:role/x\nendpoint_url = {0}\n",
+        server.url,
+        told.display()
+    );
+    sandbox.write(".aws/config", config);
+    let wrong = "[default]\naws_access_key_id = no\naws_secret_access_key = no\n";
+    let keys = format!("[keys]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n");
+    sandbox.write(".aws/credentials", format!("{wrong}{keys}"));
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = sandbox.command(&["sniff", "s3://bucket/a.csv"]);
+        command.env("HOME", sandbox.path("."));
+        variables.iter().for_each(|(name, value)| drop(command.env(name, value)));
+        Run::of(command.output().unwrap())
+    };
+    run(&[("AWS_PROFILE", "keys")]).ok();
+    run(&[("AWS_PROFILE", "program")]).ok();
+    // What the environment has is before what a profile has.
+    run(&[("AWS_ACCESS_KEY_ID", key), ("AWS_SECRET_ACCESS_KEY", secret)]).ok();
+    run(&[]).fails(1, &["the server denies it"]);
+    run(&[("AWS_PROFILE", "other")]).fails(1, &["AWS_PROFILE is other, which is not in"]);
+    let without = [("AWS_PROFILE", "role"), ("PATH", "/nowhere")];
+    run(&without).fails(1, &["s3://bucket/a.csv", "`aws`, which the profile takes credentials from"]);
+}
