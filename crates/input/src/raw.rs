@@ -43,13 +43,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Says which small parts will be looked at next. Where bytes are far away all are fetched at once.
-    ///
-    /// # Errors
-    /// As [`Store::read_at`].
-    fn look_at(&self, _parts: Vec<Range<u64>>) -> Result<()> {
-        Ok(())
-    }
+    /// Says which small parts will be looked at soon. Where bytes are far away all are on their way then.
+    fn look_at(&self, _parts: Vec<Range<u64>>) {}
 
     /// Says which parts will be read. Where bytes are far away others are not read ahead.
     fn will_read(&self, _parts: Vec<Wanted>) {}
@@ -142,13 +137,10 @@ impl RawFile {
         self.start
     }
 
-    /// Says which small parts will be looked at next, one after the other.
-    ///
-    /// # Errors
-    /// As [`RawFile::read_at`].
-    pub fn look_at(&self, parts: impl IntoIterator<Item = Range<u64>>) -> Result<()> {
+    /// Says which small parts will be looked at soon, one after the other.
+    pub fn look_at(&self, parts: impl IntoIterator<Item = Range<u64>>) {
         let parts = parts.into_iter().map(|part| self.within(part)).filter(|part| !part.is_empty());
-        self.store.look_at(parts.collect())
+        self.store.look_at(parts.collect());
     }
 
     /// Where a part stands in the file.
@@ -272,8 +264,8 @@ impl Store for ObjectRef {
         Ok(())
     }
 
-    fn look_at(&self, parts: Vec<Range<u64>>) -> Result<()> {
-        ObjectRef::look_at(self, parts)
+    fn look_at(&self, parts: Vec<Range<u64>>) {
+        ObjectRef::look_at(self, parts);
     }
 
     fn will_read(&self, parts: Vec<Wanted>) {

@@ -48,10 +48,19 @@ pub trait Format: Sized + Sync {
         spool: Option<&Arc<Spool>>,
     ) -> Result<Self>;
 
+    /// Cuts inputs into chunks that need not be known before reading ahead has begun.
+    ///
+    /// # Errors
+    /// `Input` when one is damaged, `Unavailable` when it cannot be read.
+    fn cut_into_chunks(&self, request: &LoadRequest, resources: &Resources) -> Result<()> {
+        let _ = (request, resources);
+        Ok(())
+    }
+
     /// Begins to read.
     fn read<'a>(&'a self, leg: Leg<'a>) -> Self::Reading<'a>;
 
-    /// Chunks in all; `None` where they are taken one by one.
+    /// Chunks in all, as they were cut; `None` where they are taken one by one.
     fn chunks(&self) -> Option<usize>;
 
     /// Begins behind what an earlier attempt read, where chunks are taken one by one.

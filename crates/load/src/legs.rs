@@ -273,7 +273,7 @@ fn run_legs_of<'a, F: Format + 'static>(
         first = legs.iter().map(|leg: &Leg| leg.segments.len() as u32).sum();
         kept = Some(leg);
     }
-    read_ahead::<F>((&request, load.resources), &source, begins_with);
+    read_ahead::<F>((&request, load.resources), &source, begins_with)?;
     let known_rows = (legs.iter().flat_map(|leg| &leg.segments))
         .chain(kept.iter().flat_map(|leg| &leg.segments))
         .map(|segment| segment.summary.rows)
@@ -519,7 +519,7 @@ fn open_inputs<F: Format>(
     spool: Option<&Arc<Spool>>,
 ) -> Result<F> {
     let source = look_at_inputs(request, resources, spool)?;
-    read_ahead::<F>((request, resources), &source, 0);
+    read_ahead::<F>((request, resources), &source, 0)?;
     Ok(source)
 }
 
@@ -533,14 +533,15 @@ fn look_at_inputs<F: Format>(
     F::open(request, resources, spool)
 }
 
-/// Begins to fetch inputs that are on other machines, from one on.
+/// Begins to fetch inputs that are on other machines, from one on, and cuts them meanwhile.
 fn read_ahead<F: Format>(
     (request, resources): (&LoadRequest, &Resources),
     source: &F,
     from: usize,
-) {
+) -> Result<()> {
     // What is looked at together, and what is read next, should be there at once.
     let together = usize::try_from(source.together_bytes()).unwrap_or(usize::MAX);
     let wanted = together.saturating_mul(2).min(resources.memory / TOGETHER_SHARE);
     request.inputs.read_ahead(Grain::of(request, resources).ahead_bytes.max(wanted), from);
+    source.cut_into_chunks(request, resources)
 }

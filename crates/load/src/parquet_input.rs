@@ -14,11 +14,11 @@ mod look;
 mod prune;
 mod reading;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use coload_input::{InputFile, Raw, RawFile, TextInput, Wanted};
 use coload_types::{Error, Result};
-use files::{GroupAt, IndexedFile, index_file};
+use files::{GroupAt, IndexedFile, index_file, memory_bytes};
 use reading::ParquetReading;
 
 use crate::account::Account;
@@ -26,7 +26,7 @@ use crate::format::{Format, InputBounds, Leg, Position};
 use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::spool::Spool;
-use crate::typed::{Asked, Block, Chunks, cutting};
+use crate::typed::{Asked, Chunks, Rows, cutting};
 
 pub use look::{look_at_parquet, row_groups, rows_told};
 
@@ -36,13 +36,23 @@ pub struct Parquet {
     files: Vec<IndexedFile>,
     /// Row groups of all files, in order.
     groups: Vec<GroupAt>,
+    /// How they are cut, once that is known.
+    cut: OnceLock<CutGroups>,
+}
+
+/// How row groups are cut.
+#[derive(Debug)]
+struct CutGroups {
+    /// Bytes of the rows of each in memory.
+    bytes: Vec<u64>,
     chunks: Chunks,
 }
 
 impl Parquet {
-    /// A row group, as it is cut.
-    fn block(&self, group: usize) -> Block {
-        self.groups[group].block()
+    /// The rows of a chunk.
+    fn rows_of(&self, chunk: usize) -> Vec<Rows> {
+        let Some(cut) = self.cut.get() else { return Vec::new() };
+        cut.chunks.rows(|group| self.groups[group].block(cut.bytes[group]), chunk)
     }
 }
 
@@ -145,8 +155,20 @@ impl Format for Parquet {
             files.push(indexed);
         }
         say_what_is_read(&files, &groups);
-        let chunks = Chunks::new(groups.iter().map(GroupAt::block), cutting(asked));
-        Ok(Parquet { files, groups, chunks })
+        Ok(Parquet { files, groups, cut: OnceLock::new() })
+    }
+
+    /// Dictionaries that are far away are looked at while the first row groups come.
+    fn cut_into_chunks(&self, request: &LoadRequest, resources: &Resources) -> Result<()> {
+        if self.cut.get().is_none() {
+            let asked = Asked { request, resources };
+            let of = |group: &GroupAt| memory_bytes(&self.files[group.file as usize], group, asked);
+            let bytes: Vec<u64> = self.groups.iter().map(of).collect::<Result<_>>()?;
+            let blocks = self.groups.iter().zip(&bytes).map(|(group, bytes)| group.block(*bytes));
+            let chunks = Chunks::new(blocks, cutting(asked));
+            self.cut.get_or_init(|| CutGroups { bytes, chunks });
+        }
+        Ok(())
     }
 
     fn read<'a>(&'a self, leg: Leg<'a>) -> ParquetReading<'a> {
@@ -154,7 +176,7 @@ impl Format for Parquet {
     }
 
     fn chunks(&self) -> Option<usize> {
-        Some(self.chunks.count())
+        Some(self.cut.get().map_or(0, |cut| cut.chunks.count()))
     }
 
     fn bounds(&self) -> Vec<InputBounds> {
@@ -182,7 +204,7 @@ impl Format for Parquet {
     }
 
     fn bytes_before(&self, place: Position, _records: u64) -> u64 {
-        let chunks = (0..place.chunks).flat_map(|chunk| self.chunks.rows(|g| self.block(g), chunk));
+        let chunks = (0..place.chunks).flat_map(|chunk| self.rows_of(chunk));
         chunks.map(|rows| rows.span.end - rows.span.start).sum()
     }
 

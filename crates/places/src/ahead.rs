@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Before [`ReadAhead::start`] inputs are looked at: the first and last bytes of an object are fetched once, with those of the
-//! objects behind it, and others as they are asked for. After it blocks are fetched in the order of objects and bytes, as far ahead
+//! objects behind it, and others as they are asked for or said to be looked at soon. After it blocks of what is not there are fetched in the order of objects and bytes, as far ahead
 //! as there is room; one goes when all of it was read. A block that had to go twice before that is not fetched again as a
 //! whole: who asks gets what he asks for.
 //!
@@ -15,6 +15,7 @@
 
 mod flow;
 mod heads;
+mod parts;
 mod seen;
 mod slots;
 
@@ -24,13 +25,14 @@ use std::time::Instant;
 
 use coload_threads::lock;
 use coload_types::{Error, Result};
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 
 use crate::blocks::Wanted;
 use crate::fetch::fetch;
 use crate::object::{ObjectRef, Objects};
 use crate::runtime::{handle, wait_for};
 use heads::{End, Heads, Side};
+use parts::Parts;
 use slots::{Key, Slots, ToFetch};
 
 /// Bytes that are fetched at least where nobody reads ahead: what comes next is mostly near.
@@ -41,7 +43,7 @@ const KEPT_PART_BYTES_MAX: u64 = 1 << 20;
 const LOOKS_AT_ONCE: usize = 128;
 /// Least and most bytes of a block.
 const BLOCK_BYTES: (usize, usize) = (1 << 20, 4 << 20);
-/// Share of what may be there for objects that came as a whole when they were looked at.
+/// Share of what may be there for ends of objects that came when they were looked at.
 const HEADS_SHARE: usize = 4;
 /// Blocks that have room at once.
 const BLOCKS: usize = 64;
@@ -57,7 +59,34 @@ pub struct ReadAhead {
 #[derive(Default)]
 struct State {
     heads: Heads,
+    parts: Parts,
     slots: Slots,
+}
+
+/// Bytes that were asked for.
+enum Filling {
+    Coming,
+    There(Arc<Vec<u8>>),
+    Failed(Error),
+}
+
+impl Filling {
+    /// How to get what stands in them; they begin at `start`.
+    fn way(&self, start: u64) -> Way {
+        match self {
+            Filling::There(bytes) => Way::There(Arc::clone(bytes), start, None),
+            Filling::Failed(error) => Way::Failed(error.clone()),
+            Filling::Coming => Way::Wait,
+        }
+    }
+
+    /// Bytes that are there.
+    fn bytes(&self) -> usize {
+        match self {
+            Filling::There(bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
 }
 
 /// What becomes of bytes that were read.
@@ -94,11 +123,17 @@ impl ReadAhead {
     /// Begins to fetch all objects from one on in their order; so many bytes may be there at once.
     pub fn start(all: &Arc<Objects>, bytes: usize, first: u32) {
         let block_bytes = (bytes / BLOCKS).clamp(BLOCK_BYTES.0, BLOCK_BYTES.1);
-        let mut state = all.ahead.lock();
-        state.heads.keep_whole(&all.objects, (bytes / HEADS_SHARE) as u64);
+        let mut guard = all.ahead.lock();
+        let state = &mut *guard;
+        state.parts.keep_expected();
+        let slots = &state.slots;
+        let kept =
+            state.heads.keep_read(all, (first, (bytes / HEADS_SHARE) as u64), |object, end| {
+                slots.is_wanted(object, end)
+            });
         let left = bytes.saturating_sub(state.heads.bytes() as usize);
-        state.slots.start(left, block_bytes as u64, first);
-        Self::go_on(all, &mut state);
+        state.slots.start(all, (left, block_bytes as u64), first, &kept);
+        Self::go_on(all, state);
     }
 
     /// Fetches nothing ahead any more.
@@ -106,28 +141,27 @@ impl ReadAhead {
         self.lock().slots.stop();
     }
 
-    /// Fetches some parts of an object at once, and keeps them for who looks at them.
-    ///
-    /// # Errors
-    /// Those of fetching.
-    pub fn look_at(of: &ObjectRef, parts: Vec<Range<u64>>) -> Result<()> {
+    /// Begins to fetch some parts of an object at once, for who looks at them soon.
+    pub fn look_at(of: &ObjectRef, parts: Vec<Range<u64>>) {
+        let mut state = of.all.ahead.lock();
+        let new = |part: &Range<u64>| !part.is_empty() && state.parts.expect(of.number, part);
+        let parts: Vec<Range<u64>> = parts.into_iter().filter(new).collect();
+        drop(state);
+        let Ok(handle) = handle() else { return };
         let object = of.clone();
-        let fetched = wait_for(async move {
+        handle.spawn(async move {
             let one = |part: Range<u64>| {
                 let object = object.clone();
                 async move {
-                    let bytes = fetch(&object, part.clone(), Vec::new()).await?;
-                    Ok::<_, Error>((part.start, bytes))
+                    let bytes = fetch(&object, part.clone(), Vec::new()).await;
+                    let ahead = &object.all.ahead;
+                    ahead.lock().parts.arrived(object.number, part.start, bytes);
+                    ahead.changed.notify_all();
                 }
             };
             let all = futures::stream::iter(parts.into_iter().map(one));
-            all.buffer_unordered(LOOKS_AT_ONCE).try_collect::<Vec<_>>().await
-        })?;
-        let mut state = of.all.ahead.lock();
-        for (start, bytes) in fetched {
-            state.heads.keep_part(of.number, start, bytes);
-        }
-        Ok(())
+            all.buffer_unordered(LOOKS_AT_ONCE).for_each(|()| std::future::ready(())).await;
+        });
     }
 
     /// Fills a buffer with bytes of an object that it has.
@@ -149,7 +183,7 @@ impl ReadAhead {
         let ahead = &of.all.ahead;
         let mut state = ahead.lock();
         loop {
-            match Self::way(of, &mut state, at) {
+            match Self::way(of, &mut state, at, out.len()) {
                 Way::There(bytes, start, key) => {
                     drop(state);
                     let place = (at - start) as usize;
@@ -176,36 +210,31 @@ impl ReadAhead {
         }
     }
 
-    /// Finds out how to get what stands at a place, and has it fetched.
-    fn way(of: &ObjectRef, state: &mut State, at: u64) -> Way {
-        let is_ahead = state.slots.is_started();
-        match Heads::side(of, at) {
-            Some(side) if !is_ahead => {
-                for side in [Side::Head, Side::Tail] {
-                    // Who looks at one end of an object mostly looks at the other.
-                    let missing = state.heads.missing(of, side);
-                    missing.into_iter().for_each(|end| Self::fetch_end(&of.all, end));
-                }
-                return state.heads.get((side, of.number), heads::range(of, side).start);
-            }
-            Some(side) if state.heads.has_whole(of.number, of.bytes()) => {
-                return state.heads.get((side, of.number), 0);
-            }
-            _ if !is_ahead => return Way::Alone,
-            _ => {}
+    /// Finds out how to get what stands at a place, and has it fetched; so many bytes are wanted.
+    fn way(of: &ObjectRef, state: &mut State, at: u64, bytes: usize) -> Way {
+        if let Some(way) = state.parts.way(of.number, at, bytes) {
+            return way;
         }
-        let State { heads, slots } = state;
-        let is_there = |number: u32, bytes: u64| heads.has_whole(number, bytes);
-        let (way, fetched) = slots.way(of, at, is_there);
+        if !state.slots.is_started() {
+            let Some(side) = Heads::side(of, at) else { return Way::Alone };
+            for side in [Side::Tail, Side::Head] {
+                // Who looks at one end of an object mostly looks at the other.
+                let missing = state.heads.missing(of, side);
+                missing.into_iter().for_each(|end| Self::fetch_end(&of.all, end));
+            }
+            return state.heads.get((side, of.number), heads::range(of, side).start);
+        }
+        if let Some(there) = state.heads.there(of, at) {
+            return there;
+        }
+        let (way, fetched) = state.slots.way(of, at);
         fetched.into_iter().for_each(|block| Self::fetch_block(&of.all, block));
         way
     }
 
     /// Fetches what is next as long as there is room.
     fn go_on(all: &Arc<Objects>, state: &mut State) {
-        let State { heads, slots } = state;
-        let is_there = |number: u32, bytes: u64| heads.has_whole(number, bytes);
-        while let Some(block) = slots.next(&all.objects, is_there) {
+        while let Some(block) = state.slots.next(&all.objects) {
             Self::fetch_block(all, block);
         }
     }
@@ -254,9 +283,6 @@ impl ReadAhead {
     fn read_alone(of: &ObjectRef, out: &mut [u8], at: u64) -> Result<usize> {
         let ahead = &of.all.ahead;
         let end = at + out.len() as u64;
-        if ahead.lock().heads.part(of.number, at, out) {
-            return Ok(out.len());
-        }
         let mut range = at..end;
         if end - at < LOOK_BYTES {
             // Near the end what is before is wanted, too: a footer behind its length.
@@ -268,7 +294,7 @@ impl ReadAhead {
         let from = (at - range.start) as usize;
         out.copy_from_slice(&bytes[from..from + out.len()]);
         if bytes.len() as u64 <= KEPT_PART_BYTES_MAX {
-            ahead.lock().heads.keep_part(of.number, range.start, bytes);
+            ahead.lock().parts.keep(of.number, range.start, bytes);
         }
         Ok(out.len())
     }

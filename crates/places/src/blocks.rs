@@ -133,6 +133,19 @@ impl Blocks {
     }
 }
 
+/// What is wanted beside a part that is there.
+pub fn without(wanted: Vec<Wanted>, there: &Range<u64>) -> Vec<Wanted> {
+    let beside = |Wanted { range, turn }: Wanted| {
+        let before = range.start..range.end.min(there.start);
+        let behind = range.start.max(there.end)..range.end;
+        [before, behind]
+            .into_iter()
+            .filter(|part| part.start < part.end)
+            .map(move |range| Wanted { range, turn })
+    };
+    wanted.into_iter().flat_map(beside).collect()
+}
+
 /// Ranges in their order, those together that are so near.
 fn join<'a>(ranges: impl Iterator<Item = &'a Range<u64>>, gap: u64) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
@@ -174,6 +187,18 @@ mod tests {
         assert_eq!([0, 3, 4, 7].map(found), [3, 3, 0, 0].map(Some));
         assert_eq!([far, far + 9, far + 20].map(found), [1, 4, 2].map(Some));
         assert_eq!([8, far + 15, far + 24].map(found), [None; 3]);
+    }
+
+    #[test]
+    fn what_is_there_is_not_wanted() {
+        let part = |range, turn| Wanted { range, turn };
+        let wanted = vec![part(0..10, 1), part(20..30, 2), part(12..15, 3)];
+        assert_eq!(without(wanted.clone(), &(10..12)), wanted);
+        let left = [part(0..5, 1), part(25..30, 2)];
+        assert_eq!(without(wanted.clone(), &(5..25)), left);
+        let cut = without(wanted, &(22..24));
+        assert_eq!(cut[1..3], [part(20..22, 2), part(24..30, 2)]);
+        assert_eq!(without(vec![part(3..4, 0)], &(0..9)), []);
     }
 
     #[test]

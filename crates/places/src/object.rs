@@ -224,12 +224,9 @@ impl ObjectRef {
         self.all.ahead.announce(self, parts.into_iter().map(Into::into).collect());
     }
 
-    /// Fetches small parts of it at once, which are looked at one after the other then.
-    ///
-    /// # Errors
-    /// As [`ObjectRef::read_at`].
-    pub fn look_at(&self, parts: Vec<Range<u64>>) -> Result<()> {
-        ReadAhead::look_at(self, parts)
+    /// Says which small parts of it will be looked at soon: all are on their way from now on.
+    pub fn look_at(&self, parts: Vec<Range<u64>>) {
+        ReadAhead::look_at(self, parts);
     }
 
     /// Fills `buffer` with its bytes from `at` on.

@@ -227,9 +227,8 @@ impl Index<'_> {
         let is_read = |index: usize| self.part.as_ref().is_none_or(|part| part.contains(&index));
         let own = footer.batches.iter().enumerate().filter(|(index, _)| is_read(*index));
         let looked_at = footer.dictionaries.iter().chain(own.map(|(_, place)| place));
-        self.file.look_at(
-            looked_at.map(|place| place.start..place.start + u64::from(place.head_bytes)),
-        )?;
+        self.file
+            .look_at(looked_at.map(|place| place.start..place.start + u64::from(place.head_bytes)));
         for place in &footer.dictionaries {
             self.at = place.start;
             match message_at(self.file, place)? {

@@ -67,8 +67,6 @@ pub struct GroupAt {
     /// Where it stands in the account, and its bytes.
     position: u64,
     stored: u64,
-    /// Bytes of its rows in memory.
-    bytes: u64,
 }
 
 impl GroupAt {
@@ -77,10 +75,10 @@ impl GroupAt {
         self.stored
     }
 
-    /// Its rows, as they are cut.
-    pub fn block(&self) -> Block {
+    /// Its rows, which take so many bytes in memory, as they are cut.
+    pub fn block(&self, bytes: u64) -> Block {
         let span = self.position..self.position + self.stored;
-        Block { rows: self.rows, bytes: self.bytes, is_whole: false, span }
+        Block { rows: self.rows, bytes, is_whole: false, span }
     }
 }
 
@@ -157,7 +155,7 @@ pub fn index_file(
             group.rows = 0;
         }
         let groups = || footer.groups.iter().filter(|group| group.rows > 0);
-        file.look_at(groups().flat_map(|group| pruning.parts(group)))?;
+        file.look_at(groups().flat_map(|group| pruning.parts(group)));
         let body = FileBody { file: &file, start: 0 };
         for (group, wanted) in footer.groups.iter_mut().zip(&mut wanted) {
             if group.rows == 0 {
@@ -172,7 +170,7 @@ pub fn index_file(
             }
         }
     }
-    look_at_dictionaries(&file, &footer.groups, &fields)?;
+    look_at_dictionaries(&file, &footer.groups, &fields);
     let mut end = file.bytes();
     for (index, (group, wanted)) in footer.groups.into_iter().zip(wanted).enumerate() {
         if let Some(part) = &part {
@@ -185,8 +183,6 @@ pub fn index_file(
             }
             end = position + group.bytes;
         }
-        let spot = Spot { group: Some(index as u32), ..at(group.start) };
-        let bytes = memory_bytes(&file, &group, &fields).map_err(|e| fault(asked, spot, e))?;
         let RowGroup { rows, bytes: stored, start, columns, .. } = group;
         groups.push(GroupAt {
             file: number as u32,
@@ -197,7 +193,6 @@ pub fn index_file(
             columns: columns.into(),
             position,
             stored,
-            bytes,
         });
         position += stored;
     }
@@ -210,8 +205,8 @@ fn may_have_many_values(column: &ColumnAt) -> bool {
     column.has_codes && column.raw_bytes > MANY_VALUES_BYTES
 }
 
-/// Fetches the heads of dictionaries of texts at once, if they are far away: of many row groups they are many.
-fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead) -> Result<()> {
+/// Has the heads of dictionaries of texts fetched at once, if they are far away: of many row groups they are many.
+fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead) {
     let texts = || {
         let all = fields.of_column.iter().zip(&fields.chunks);
         all.filter(|(stored, _)| stored.is_text()).map(|(_, leaf)| *leaf)
@@ -223,14 +218,27 @@ fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead
     });
     file.look_at(
         heads.map(|column| column.start..column.start + column.bytes.min(DICTIONARY_HEAD_BYTES)),
-    )
+    );
 }
 
 /// Bytes that the rows of a row group take: those of the pages, and of the texts of dictionaries that have more values than
-/// codes.
-fn memory_bytes(
+/// codes, which are looked at.
+///
+/// # Errors
+/// `Input` when it is damaged, `Unavailable` when it cannot be read.
+pub fn memory_bytes(of: &IndexedFile, group: &GroupAt, asked: Asked<'_>) -> Result<u64> {
+    let spot = Spot {
+        file: group.file as usize,
+        byte: group.start,
+        group: Some(group.number),
+        column: None,
+    };
+    bytes_of_rows(&of.file, group, &of.fields).map_err(|e| fault(asked, spot, e))
+}
+
+fn bytes_of_rows(
     file: &RawFile,
-    group: &RowGroup,
+    group: &GroupAt,
     fields: &FieldsRead,
 ) -> std::result::Result<u64, Fault> {
     if group.rows == 0 {

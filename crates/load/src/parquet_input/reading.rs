@@ -169,7 +169,7 @@ impl<'a> ParquetReading<'a> {
     /// Plans the partition that starts with a chunk of the leg.
     fn plan_from(&self, first: usize, known: &KnownSymbols) -> Result<PartitionPlan> {
         let chunk = self.leg.from.chunks + first;
-        let rows = self.source.chunks.rows(|group| self.source.block(group), chunk);
+        let rows = self.source.rows_of(chunk);
         let has_rows = |rows: &&Rows| !rows.rows.is_empty();
         let Some(rows) = rows.iter().find(has_rows) else {
             return plan_of(&self.leg, &self.grain, known, |_| false, |_| Ok(()));
@@ -351,7 +351,7 @@ impl Reading for ParquetReading<'_> {
     ) -> Result<Vec<PieceSpan>> {
         let mut spans = Vec::new();
         let chunk = self.leg.from.chunks + read.chunk;
-        for rows in self.source.chunks.rows(|group| self.source.block(group), chunk) {
+        for rows in self.source.rows_of(chunk) {
             let at = &self.source.groups[rows.block];
             let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
             let group = Group { index: rows.block, at, body: &body, to_plan: false };

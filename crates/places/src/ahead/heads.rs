@@ -1,19 +1,20 @@
-//! The ends of objects, which are looked at before they are loaded, and parts that were looked at last.
+//! The ends of objects, which are looked at before they are loaded.
 //!
 //! ```text
-//!   object   | head |   ...   | a page's head |   ...   | tail |
+//!   object   | head |   ...   | tail |
 //! ```
 //!
-//! Who looks at one object mostly looks at the next, so that the ends of those behind it come with its own.
+//! Who looks at one object mostly looks at the next, so that the ends of those behind it come with its own. What has come is
+//! not fetched again when objects are read ahead, as far as there is room for it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_types::{Error, Result};
+use coload_types::Result;
 
-use super::Way;
-use crate::object::{Object, ObjectRef};
+use super::{Filling, Way};
+use crate::object::{ObjectRef, Objects};
 
 /// Objects whose ends are fetched ahead of the one that is looked at.
 const ENDS_AHEAD: u32 = 32;
@@ -25,8 +26,6 @@ pub const ENDS_BYTES_MAX: u64 = 16 << 20;
 const HEAD_BYTES: (u64, u64) = (64 << 10, 1 << 20);
 /// Bytes of a tail: footers of files with some row groups.
 const TAIL_BYTES: u64 = 256 << 10;
-/// Most bytes of parts that are kept.
-const PARTS_BYTES_MAX: usize = 4 << 20;
 
 /// A side of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,14 +45,6 @@ pub struct Heads {
     ends: BTreeMap<End, Filling>,
     /// Bytes of these, those that come included.
     ends_bytes: u64,
-    parts: VecDeque<(u32, u64, Vec<u8>)>,
-    parts_bytes: usize,
-}
-
-enum Filling {
-    Coming,
-    There(Arc<Vec<u8>>),
-    Failed(Error),
 }
 
 /// Bytes of the head of an object.
@@ -81,24 +72,37 @@ impl Heads {
         [Side::Head, Side::Tail].into_iter().find(|side| range(of, *side).contains(&at))
     }
 
-    /// Whether all of an object is there.
-    pub fn has_whole(&self, number: u32, bytes: u64) -> bool {
-        let head = self.ends.get(&(Side::Head, number));
-        matches!(head, Some(Filling::There(head)) if head.len() as u64 == bytes)
+    /// The end that has a byte, if it is there.
+    pub fn there(&self, of: &ObjectRef, at: u64) -> Option<Way> {
+        let side = Self::side(of, at)?;
+        let end = self.ends.get(&(side, of.number))?;
+        matches!(end, Filling::There(_)).then(|| end.way(range(of, side).start))
     }
 
-    /// Keeps heads that are all of their objects, as long as they are so few bytes, and nothing else.
-    pub fn keep_whole(&mut self, objects: &[Object], bytes_max: u64) {
+    /// Keeps ends of which somebody will read something, of objects from one on, as long as they are so few bytes, and
+    /// nothing else. Gives the objects, and what is there of each.
+    pub fn keep_read(
+        &mut self,
+        all: &Arc<Objects>,
+        (first, bytes_max): (u32, u64),
+        is_read: impl Fn(u32, &Range<u64>) -> bool,
+    ) -> BTreeMap<u32, Vec<Range<u64>>> {
         self.ends_bytes = 0;
+        let mut kept: BTreeMap<u32, Vec<Range<u64>>> = BTreeMap::new();
         self.ends.retain(|(side, number), end| {
-            let (Side::Head, Filling::There(head)) = (side, end) else { return false };
-            let (bytes, held) = (head.len() as u64, self.ends_bytes);
-            let keeps = bytes == objects[*number as usize].bytes && held + bytes <= bytes_max;
-            self.ends_bytes += if keeps { bytes } else { 0 };
+            if *number < first || !matches!(end, Filling::There(_)) {
+                return false;
+            }
+            let range = range(&all.at(*number as usize), *side);
+            let bytes = range.end - range.start;
+            let keeps = self.ends_bytes + bytes <= bytes_max && is_read(*number, &range);
+            if keeps {
+                self.ends_bytes += bytes;
+                kept.entry(*number).or_default().push(range);
+            }
             keeps
         });
-        self.parts.clear();
-        self.parts_bytes = 0;
+        kept
     }
 
     /// Bytes of ends.
@@ -157,35 +161,6 @@ impl Heads {
 
     /// What is known of an end, which begins at `start`.
     pub fn get(&self, end: End, start: u64) -> Way {
-        match self.ends.get(&end) {
-            Some(Filling::There(bytes)) => Way::There(Arc::clone(bytes), start, None),
-            Some(Filling::Failed(error)) => Way::Failed(error.clone()),
-            Some(Filling::Coming) => Way::Wait,
-            None => Way::Alone,
-        }
-    }
-
-    /// Keeps a part that was looked at; the oldest go.
-    pub fn keep_part(&mut self, number: u32, start: u64, bytes: Vec<u8>) {
-        self.parts_bytes += bytes.len();
-        self.parts.push_back((number, start, bytes));
-        while self.parts_bytes > PARTS_BYTES_MAX
-            && let Some((.., bytes)) = self.parts.pop_front()
-        {
-            self.parts_bytes -= bytes.len();
-        }
-    }
-
-    /// Fills a buffer from a part that was looked at, if one has all of it.
-    pub fn part(&self, number: u32, at: u64, out: &mut [u8]) -> bool {
-        let end = at + out.len() as u64;
-        let has = |(of, start, bytes): &&(u32, u64, Vec<u8>)| {
-            *of == number && *start <= at && end <= start + bytes.len() as u64
-        };
-        // What comes next is mostly behind what came last.
-        let Some((_, start, bytes)) = self.parts.iter().rev().find(has) else { return false };
-        let from = (at - start) as usize;
-        out.copy_from_slice(&bytes[from..from + out.len()]);
-        true
+        self.ends.get(&end).map_or(Way::Alone, |end| end.way(start))
     }
 }

@@ -3,18 +3,18 @@
 //! A block goes when all its bytes were read. Which were is known, and not only how many: who looks for the head of a page
 //! reads what is behind it, too, and so twice.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coload_types::{Error, Result};
+use coload_types::Result;
 
-use super::Way;
+use super::{Filling, Way};
 use super::flow::Flow;
 use super::seen::Seen;
-use crate::blocks::{Blocks, Wanted};
-use crate::object::{Object, ObjectRef};
+use crate::blocks::{Blocks, Wanted, without};
+use crate::object::{Object, ObjectRef, Objects};
 
 /// An object and a block of it, by their numbers: in the order in which they are fetched.
 pub type Key = (u32, u32);
@@ -53,7 +53,7 @@ pub struct Slots {
     block_bytes: u64,
     /// What will be read of objects that said so.
     announced: BTreeMap<u32, Vec<Wanted>>,
-    /// Blocks of these.
+    /// Blocks of these, and of objects of which something is there.
     parts: BTreeMap<u32, Arc<Blocks>>,
     slots: HashMap<Key, Slot>,
     /// Blocks that went before all of them was read, and how often.
@@ -89,12 +89,6 @@ struct Slot {
     asked: u64,
 }
 
-enum Filling {
-    Coming,
-    There(Arc<Vec<u8>>),
-    Failed(Error),
-}
-
 impl Slots {
     /// Whether objects are read ahead.
     pub fn is_started(&self) -> bool {
@@ -115,18 +109,36 @@ impl Slots {
         (self.held, self.coming, self.coming_bytes) = (0, 0, 0);
     }
 
-    /// Begins at an object.
-    pub fn start(&mut self, bytes_max: usize, block_bytes: u64, first: u32) {
+    /// Whether something of a part will be read.
+    pub fn is_wanted(&self, number: u32, part: &Range<u64>) -> bool {
+        self.announced.get(&number).is_none_or(|wanted| {
+            wanted.iter().any(|of| of.range.start < part.end && part.start < of.range.end)
+        })
+    }
+
+    /// Begins at an object; so many bytes may be there, in blocks of a size. What is there of objects is not fetched.
+    pub fn start(
+        &mut self,
+        all: &Objects,
+        (bytes_max, block_bytes): (usize, u64),
+        first: u32,
+        there: &BTreeMap<u32, Vec<Range<u64>>>,
+    ) {
         self.stop();
         self.left.clear();
         self.trails.clear();
         self.next = (first, 0);
         self.bytes_max = bytes_max.max(2 * block_bytes as usize);
         self.block_bytes = block_bytes;
-        let blocks = |(number, parts): (&u32, &Vec<Wanted>)| {
-            (*number, Arc::new(Blocks::of_parts(parts.iter().cloned(), block_bytes)))
+        let numbers: BTreeSet<u32> = self.announced.keys().chain(there.keys()).copied().collect();
+        let blocks = |number: u32| {
+            let whole = || vec![Wanted::from(0..all.objects[number as usize].bytes)];
+            let wanted = self.announced.get(&number).cloned().unwrap_or_else(whole);
+            let there = there.get(&number).into_iter().flatten();
+            let missing = there.fold(wanted, |wanted, there| without(wanted, there));
+            (number, Arc::new(Blocks::of_parts(missing, block_bytes)))
         };
-        self.parts = self.announced.iter().map(blocks).collect();
+        self.parts = numbers.into_iter().map(blocks).collect();
     }
 
     fn blocks(&self, number: u32, bytes: u64) -> Arc<Blocks> {
@@ -136,16 +148,12 @@ impl Slots {
         }
     }
 
-    /// The next block to be fetched ahead, if there is room for it, of objects that are not there.
-    pub fn next(
-        &mut self,
-        objects: &[Object],
-        is_there: impl Fn(u32, u64) -> bool,
-    ) -> Option<ToFetch> {
+    /// The next block to be fetched ahead, if there is room for it.
+    pub fn next(&mut self, objects: &[Object]) -> Option<ToFetch> {
         if !self.is_started() {
             return None;
         }
-        let range = self.pass(objects, &is_there)?;
+        let range = self.pass(objects)?;
         let bytes = (range.end - range.start) as usize;
         if !self.flow.may_come(self.coming, self.coming_bytes + bytes, self.block_bytes as usize)
             || !self.has_room(bytes)
@@ -158,16 +166,12 @@ impl Slots {
     }
 
     /// Goes on to the next block that is neither there nor coming, and says where it stands; `None` at the end.
-    fn pass(
-        &mut self,
-        objects: &[Object],
-        is_there: &impl Fn(u32, u64) -> bool,
-    ) -> Option<Range<u64>> {
+    fn pass(&mut self, objects: &[Object]) -> Option<Range<u64>> {
         loop {
             let (number, block) = self.next;
             let object = objects.get(number as usize)?;
             let blocks = self.blocks(number, object.bytes);
-            if block as usize >= blocks.len() || is_there(number, object.bytes) {
+            if block as usize >= blocks.len() {
                 self.next = (number + 1, 0);
             } else if self.slots.contains_key(&self.next) {
                 self.next.1 += 1;
@@ -216,12 +220,7 @@ impl Slots {
     }
 
     /// How to get what stands at a place of an object, and what is to be fetched for it.
-    pub fn way(
-        &mut self,
-        of: &ObjectRef,
-        at: u64,
-        is_there: impl Fn(u32, u64) -> bool,
-    ) -> (Way, Vec<ToFetch>) {
+    pub fn way(&mut self, of: &ObjectRef, at: u64) -> (Way, Vec<ToFetch>) {
         let blocks = self.blocks(of.number, of.bytes());
         let Some(block) = blocks.find(at) else { return (Way::Alone, Vec::new()) };
         let key = (of.number, block as u32);
@@ -230,10 +229,9 @@ impl Slots {
         let now = self.asked;
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.asked = now;
-            let way = match &slot.filling {
-                Filling::Coming => Way::Wait,
-                Filling::Failed(error) => Way::Failed(error.clone()),
-                Filling::There(bytes) => Way::There(Arc::clone(bytes), range.start, Some(key)),
+            let way = match slot.filling.way(range.start) {
+                Way::There(bytes, start, _) => Way::There(bytes, start, Some(key)),
+                way => way,
             };
             return (way, Vec::new());
         }
@@ -252,7 +250,7 @@ impl Slots {
             return (Way::Wait, vec![first]);
         }
         let mut fetched = vec![first];
-        fetched.extend(self.follow(key, &of.all.objects, is_there));
+        fetched.extend(self.follow(key, &of.all.objects));
         (Way::Wait, fetched)
     }
 
@@ -280,12 +278,7 @@ impl Slots {
     }
 
     /// Blocks behind one that is read again, if those before it were, too.
-    fn follow(
-        &mut self,
-        key: Key,
-        objects: &[Object],
-        is_there: impl Fn(u32, u64) -> bool,
-    ) -> Vec<ToFetch> {
+    fn follow(&mut self, key: Key, objects: &[Object]) -> Vec<ToFetch> {
         let known = self.trails.iter().position(|trail| trail.next == key);
         let known = known.and_then(|at| self.trails.remove(at));
         let at_once = known.map_or(0, |trail| (2 * trail.at_once).clamp(1, TRAIL_MAX));
@@ -293,11 +286,11 @@ impl Slots {
         let mut fetched = Vec::new();
         self.next = (key.0, key.1 + 1);
         while fetched.len() < at_once
-            && let Some(block) = self.next(objects, &is_there)
+            && let Some(block) = self.next(objects)
         {
             fetched.push(block);
         }
-        self.pass(objects, &is_there);
+        self.pass(objects);
         if self.trails.len() == TRAILS_MAX {
             self.trails.pop_front();
         }
