@@ -55,7 +55,7 @@ What is unfair:
   Python, imports, and opening an empty database.
 - coload and DuckDB have fsynced when their clock stops; Polars and ClickHouse leave that to the kernel. Polars writes a file.
 - Documents of JSON: coload makes a column of each key of an object, the rivals a structure.
-- The server of S3, and the proxy that is the slow line, run on the same cores.
+- The server of S3, which is the slow line too, runs on the same cores.
 """
 
 
@@ -117,16 +117,11 @@ def server_of(args, place, data):
     with contextlib.ExitStack() as stack:
         port = free_port()
         command = [args.object_server, f"127.0.0.1:{port}", args.cache / "sources"]
+        if line:
+            bits, milliseconds = line
+            command += [milliseconds, bits]
         stack.callback(stop, subprocess.Popen(list(map(str, command))))
         wait_for(port)
-        if line:
-            proxy = free_port()
-            bits, milliseconds = line
-            command = [sys.executable, BENCH / "delay.py", "--listen", f"127.0.0.1:{proxy}", "--to", f"127.0.0.1:{port}",
-                       "--bits", bits, "--ms", milliseconds]
-            stack.callback(stop, subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL))
-            wait_for(proxy)
-            port = proxy
         yield {"pattern": f"s3://{data['folder'].name}/{ending}", "endpoint": f"http://127.0.0.1:{port}"}
 
 

@@ -8,6 +8,7 @@ use std::thread::sleep;
 use coload_threads::lock;
 
 use crate::faults::Fault;
+use crate::line::Line;
 use crate::list::list;
 use crate::objects::Objects;
 use crate::request::Request;
@@ -22,9 +23,12 @@ const MODIFIED: &str = "Tue, 24 Nov 2026 00:00:00 GMT";
 pub fn answer(
     objects: &Mutex<Objects>,
     request: &Request,
-    fault: Option<&Fault>,
+    (fault, line): (Option<&Fault>, Option<&Line>),
     to: &mut TcpStream,
 ) -> io::Result<bool> {
+    if let Some(line) = line {
+        line.wait_for_answer();
+    }
     match fault {
         Some(Fault::Status(status)) => {
             let body = format!("<Error><Code>Status{status}</Code></Error>");
@@ -95,7 +99,10 @@ pub fn answer(
         object.send(part.start..end, to)?;
         return Ok(false);
     }
-    object.send(part, to)?;
+    match line {
+        Some(line) => line.chunks(part).try_for_each(|chunk| object.send(chunk, to))?,
+        None => object.send(part, to)?,
+    }
     Ok(true)
 }
 

@@ -1,10 +1,11 @@
 //! A small server of S3 and HTTP on 127.0.0.1, for tests and benches: objects in memory or in a folder, parts of them
-//! (`Range`), versions (`ETag`, `If-Match`), puts (`If-None-Match: *`), lists (ListObjectsV2, in pages), and faults.
+//! (`Range`), versions (`ETag`, `If-Match`), puts (`If-None-Match: *`), lists (ListObjectsV2, in pages), faults, and a slow line.
 //!
 //! It does not look at signatures: what they are is the client library's business.
 
 mod answer;
 mod faults;
+mod line;
 mod list;
 mod objects;
 mod request;
@@ -13,12 +14,13 @@ use std::io::{self, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Builder;
 
 use coload_threads::{lock, spawn};
 
 pub use faults::{Fault, Faults};
+pub use line::Line;
 pub use request::Request;
 
 use objects::Objects;
@@ -34,6 +36,7 @@ pub struct ObjectServer {
 struct Inner {
     objects: Mutex<Objects>,
     faults: Faults,
+    line: OnceLock<Line>,
     ended: AtomicBool,
     seen: Mutex<Vec<Request>>,
 }
@@ -95,6 +98,11 @@ impl ObjectServer {
         lock(&self.inner.objects).lists_etags = false;
     }
 
+    /// Answers over a line from now on; one that was given before stays.
+    pub fn answer_over(&self, line: Line) {
+        self.inner.line.get_or_init(|| line);
+    }
+
     /// What goes wrong.
     pub fn faults(&self) -> &Faults {
         &self.inner.faults
@@ -128,7 +136,8 @@ fn serve(inner: &Inner, stream: TcpStream) -> io::Result<()> {
         if let Some(Fault::Then(change)) = &fault {
             change();
         }
-        if !answer::answer(&inner.objects, &request, fault.as_ref(), &mut writer)? {
+        let line = inner.line.get();
+        if !answer::answer(&inner.objects, &request, (fault.as_ref(), line), &mut writer)? {
             return Ok(());
         }
     }
