@@ -43,6 +43,11 @@ pub trait Store: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether they are on another machine.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Says which small parts will be looked at soon. Where bytes are far away all are on their way then.
     fn look_at(&self, _parts: Vec<Range<u64>>) {}
 
@@ -135,6 +140,11 @@ impl RawFile {
     /// First byte of the part in its file.
     pub fn start(&self) -> u64 {
         self.start
+    }
+
+    /// Whether it is on another machine.
+    pub fn is_far(&self) -> bool {
+        self.store.is_far()
     }
 
     /// Says which small parts will be looked at soon, one after the other.
@@ -262,6 +272,10 @@ impl Store for ObjectRef {
     /// All that was read was of the version that was found, whatever it is now.
     fn check_unchanged(&self, _name: &str) -> Result<()> {
         Ok(())
+    }
+
+    fn is_far(&self) -> bool {
+        true
     }
 
     fn look_at(&self, parts: Vec<Range<u64>>) {

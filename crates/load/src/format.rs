@@ -82,6 +82,11 @@ pub trait Format: Sized + Sync {
     /// Bytes before the first records of inputs whose chunks are cut beforehand.
     fn head_bytes(&self) -> u64;
 
+    /// Whether chunks that were cut beforehand are waited for: who reads them has time.
+    fn comes_from_afar(&self) -> bool {
+        false
+    }
+
     /// Bytes that are looked at together before the first rows of them can be read, where these are many.
     fn together_bytes(&self) -> u64 {
         0

@@ -197,6 +197,10 @@ impl Format for Parquet {
         self.files.iter().map(|file| file.head - file.skipped).sum()
     }
 
+    fn comes_from_afar(&self) -> bool {
+        self.files.iter().any(|file| file.file.is_far())
+    }
+
     /// Some of each column of a row group.
     fn together_bytes(&self) -> u64 {
         let largest = self.groups.iter().map(|group| group.stored()).max();

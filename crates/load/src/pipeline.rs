@@ -23,7 +23,7 @@ use crate::hooks::{Hooks, Progress};
 use crate::load::Load;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
-use crate::schedule::{Shape, Task};
+use crate::schedule::{Partitions, Shape, Task};
 use crate::target::Target;
 use crate::widen::{Way, Widening};
 use crate::workers::{Shared, Tasks, Workers};
@@ -68,6 +68,7 @@ pub struct Pipeline<'a, F: Format + 'a> {
     /// Whether a chunk that the types are too narrow for ends the leg.
     way: Way,
     grain: Grain,
+    partitions: Partitions,
     table: Table,
     workers: Workers<Arrivals<ParserOf<'a, F>>>,
     books: Books,
@@ -176,6 +177,11 @@ impl<'a, F: Format> Pipeline<'a, F> {
         let Begun { from, partitions, mut rows, mut account, clock, progress } = begun;
         let grain = Grain::of(request, resources);
         let chunks = source.chunks().map(|chunks| chunks - from.chunks);
+        let each = grain.fragments_per_partition;
+        let put = match chunks.filter(|_| source.comes_from_afar()) {
+            Some(chunks) => Partitions::with_small_ones_at_the_end(each, chunks),
+            None => Partitions::of_chunks(each),
+        };
         let shape = Shape {
             chunks,
             ahead_max: match way {
@@ -183,7 +189,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
                 Way::GoOn => 2 * grain.parsers + 2,
                 Way::StartAgain { .. } => usize::MAX,
             },
-            chunks_per_partition: grain.fragments_per_partition,
+            partitions: put,
             readers: grain.parsers,
             large_bytes: grain.large_partition_bytes,
             merges: resources.merge_columns,
@@ -215,6 +221,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             target,
             way,
             grain,
+            partitions: put,
             table: Table::new(request, distinct)?,
             workers: Workers::new(arrivals),
             books: Books::new(account, progress),

@@ -11,7 +11,11 @@
 //! What a chunk is, what a job does, where a partition goes, and who waits for a task is known elsewhere: this is tested
 //! with jobs that do nothing.
 
+mod partitions;
+
 use std::collections::{BTreeMap, VecDeque};
+
+pub use partitions::Partitions;
 
 /// Partitions that may be filled or compressed at once: one is filled while one is compressed.
 const PARTITIONS_IN_FLIGHT: usize = 2;
@@ -71,8 +75,8 @@ pub struct Shape {
     pub chunks: Option<usize>,
     /// Chunks that come one by one may be so many ahead of the first that is not verified.
     pub ahead_max: usize,
-    /// Chunks of a partition.
-    pub chunks_per_partition: usize,
+    /// Which chunks make a partition.
+    pub partitions: Partitions,
     /// Chunks that are read at once.
     pub readers: usize,
     /// While a partition of more bytes is compressed, no other chunk is read.
@@ -147,7 +151,7 @@ impl<J: Job> Schedule<J> {
 
     /// Begins after the first partitions, which are done.
     pub fn skip(&mut self, partitions: usize) {
-        let first = partitions * self.shape.chunks_per_partition;
+        let first = self.shape.partitions.chunks_before(partitions);
         self.frontier = self.chunks.map_or(first, |chunks| chunks.min(first));
         self.next_chunk = self.frontier;
         (self.completed, self.sealed) = (partitions, partitions);
@@ -155,7 +159,7 @@ impl<J: Job> Schedule<J> {
 
     /// The partition of a chunk.
     pub fn partition_of(&self, chunk: usize) -> usize {
-        chunk / self.shape.chunks_per_partition
+        self.shape.partitions.of(chunk)
     }
 
     /// Chunks that are verified.
@@ -270,7 +274,7 @@ impl<J: Job> Schedule<J> {
 
     /// A partition whose chunks have all been verified since this was asked last; its jobs are to be given.
     pub fn take_complete(&mut self) -> Option<usize> {
-        let at_boundary = self.frontier.is_multiple_of(self.shape.chunks_per_partition);
+        let at_boundary = self.shape.partitions.ends_before(self.frontier);
         if self.frontier == 0 || !(self.is_at_end() || at_boundary) {
             return None;
         }

@@ -39,7 +39,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
 
     /// The plan of the partition of a chunk that was cut beforehand.
     fn plan_cut(&self, chunk: usize) -> Result<Arc<PartitionPlan>> {
-        let first = chunk - chunk % self.grain.fragments_per_partition;
+        let first = self.partitions.first_beside(chunk);
         self.plan(chunk, || self.reading.plan(first))
     }
 
@@ -108,7 +108,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
             parser.leave_codes(column);
         }
         let placements = self.target.sharing().map(|sharing| {
-            let partition = chunk / self.grain.fragments_per_partition;
+            let partition = self.partitions.of(chunk);
             sharing.place(partition, plan, &self.row_costs())
         });
         for (column, placement) in placements.iter().flat_map(|p| p.iter()).enumerate() {

@@ -37,7 +37,7 @@ impl<'a, F: Format> Pipeline<'a, F> {
         worker: &mut WorkerOf<'a, F>,
     ) -> Result<bool> {
         let Some(sharing) = self.takes_text() else { return Ok(false) };
-        let partition = chunk / self.grain.fragments_per_partition;
+        let partition = self.partitions.of(chunk);
         let Some(bytes_max) = sharing.leave_text(partition, plan, &self.row_costs()) else {
             return Ok(false);
         };

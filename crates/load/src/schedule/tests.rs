@@ -133,9 +133,8 @@ impl Load {
                 };
                 let first = (0..).take_while(filled).count();
                 assert!(partition < first + PARTITIONS_IN_FLIGHT, "{number} with {first} done");
-                let bytes = self.input.chunk_bytes * self.schedule.shape.chunks_per_partition;
-                let large = bytes > self.schedule.shape.large_bytes;
-                assert!(!large || self.columns.is_empty(), "{number} beside {:?}", self.columns);
+                let large = |p: &usize| self.bytes_of(*p) > self.schedule.shape.large_bytes;
+                assert!(!self.columns.keys().any(large), "{number} beside {:?}", self.columns);
             }
             Task::Job(Nothing::Left(Lane::Merge)) => {
                 let merging = self.running.iter().filter(|task| merge(task)).count();
@@ -225,7 +224,7 @@ impl Load {
         if self.input.columns > 0 {
             self.columns.insert(partition, self.input.columns);
         }
-        let bytes = self.input.chunk_bytes * self.schedule.shape.chunks_per_partition;
+        let bytes = self.bytes_of(partition);
         let jobs = vec![Nothing::Column(partition); self.input.columns];
         self.schedule.begin(partition, bytes, jobs);
     }
@@ -259,11 +258,20 @@ impl Load {
     }
 }
 
+impl Load {
+    /// Bytes that the chunks of a partition hold.
+    fn bytes_of(&self, partition: usize) -> usize {
+        let Input { chunks, chunk_bytes, .. } = self.input;
+        let before = |p| self.schedule.shape.partitions.chunks_before(p).min(chunks);
+        chunk_bytes * (before(partition + 1) - before(partition))
+    }
+}
+
 fn shape(input: &Input) -> Shape {
     Shape {
         chunks: Some(input.chunks),
         ahead_max: usize::MAX,
-        chunks_per_partition: 4,
+        partitions: Partitions::of_chunks(4),
         readers: 3,
         large_bytes: usize::MAX,
         merges: 1,
@@ -287,10 +295,15 @@ fn drawn(random: &mut Random) -> (Input, Shape) {
         left: random.below(3),
     };
     let stream = random.below(2) == 0;
+    let each = 1 + random.below(6);
+    let partitions = match !stream && random.below(2) == 0 {
+        true => Partitions::with_small_ones_at_the_end(each, chunks),
+        false => Partitions::of_chunks(each),
+    };
     let shape = Shape {
         chunks: (!stream).then_some(chunks),
         ahead_max: 1 + random.below(9),
-        chunks_per_partition: 1 + random.below(6),
+        partitions,
         readers: 1 + random.below(5),
         large_bytes: random.below(8),
         merges: 1 + random.below(2),
@@ -304,11 +317,12 @@ fn partitions_are_sealed_in_order_and_once_whoever_is_faster() {
     for seed in 1..=1_500 {
         let mut random = Random(seed);
         let (input, shape) = drawn(&mut random);
-        let per_partition = shape.chunks_per_partition;
+        let partitions = shape.partitions;
         let mut load = Load::new(input.clone(), shape);
         let workers = 1 + random.below(8);
         load.run(workers, |bound| random.below(bound));
-        let sealed: Vec<usize> = (0..input.chunks.div_ceil(per_partition)).collect();
+        let sealed: Vec<usize> =
+            (0..).take_while(|p| partitions.chunks_before(*p) < input.chunks).collect();
         assert_eq!(load.sealed, sealed, "seed {seed}");
         assert_eq!(load.reads, (0..input.chunks).collect::<Vec<_>>(), "seed {seed}");
         assert_eq!(load.rereads, input.misread.into_iter().collect::<Vec<_>>(), "seed {seed}");
@@ -326,14 +340,25 @@ fn a_leg_ends_before_the_first_chunk_that_does_not_fit() {
         // What is left to the next leg is awaited by nobody.
         input.awaited.clear();
         let shape = Shape { chunks: shape.chunks.map(|_| input.chunks), ..shape };
-        let (per_partition, keeps) = (shape.chunks_per_partition, shape.keeps_partitions);
+        let (each, keeps) = (1 + random.below(6), shape.keeps_partitions);
+        let partitions = match shape.chunks.filter(|_| random.below(2) == 0) {
+            Some(chunks) => Partitions::with_small_ones_at_the_end(each, chunks),
+            None => Partitions::of_chunks(each),
+        };
+        let shape = Shape { partitions, ..shape };
         let mut load = Load::new(input, shape);
         let workers = 1 + random.below(8);
         load.run(workers, |bound| random.below(bound));
         assert!(load.schedule.is_cut());
         assert_eq!(load.schedule.frontier(), unfit, "seed {seed}");
-        let partitions = if keeps { unfit / per_partition } else { unfit.div_ceil(per_partition) };
-        assert_eq!(load.sealed, (0..partitions).collect::<Vec<_>>(), "seed {seed}");
+        let is_sealed = |p: &usize| match keeps {
+            true => {
+                partitions.chunks_before(*p + 1) <= unfit && partitions.chunks_before(*p) < unfit
+            }
+            false => partitions.chunks_before(*p) < unfit,
+        };
+        let sealed: Vec<usize> = (0..).take_while(is_sealed).collect();
+        assert_eq!(load.sealed, sealed, "seed {seed}");
     }
 }
 
@@ -413,7 +438,7 @@ fn of_the_next_partition_few_chunks_are_read_before_the_one_before_is_complete()
     let shape = Shape {
         chunks: Some(40),
         ahead_max: usize::MAX,
-        chunks_per_partition: 10,
+        partitions: Partitions::of_chunks(10),
         readers: 3,
         large_bytes: usize::MAX,
         merges: 1,

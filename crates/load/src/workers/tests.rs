@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use super::*;
-use crate::schedule::{Before, Job, Lane, Schedule, Shape, Task};
+use crate::schedule::{Before, Job, Lane, Partitions, Schedule, Shape, Task};
 
 /// A job of a partition that does nothing.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ impl Chunks {
         let schedule = Schedule::new(Shape {
             chunks: Some(chunks),
             ahead_max: usize::MAX,
-            chunks_per_partition: 2,
+            partitions: Partitions::of_chunks(2),
             readers: 4,
             large_bytes: usize::MAX,
             merges: 1,
