@@ -38,6 +38,19 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// A batch by hand: rows and NULLs of fields, places of buffers, and how many buffers fields by views have.
+    #[cfg(test)]
+    pub(crate) fn of(
+        rows: u64,
+        nodes: Vec<(u64, u64)>,
+        buffers: Vec<(u64, u64)>,
+        variadic: Vec<u64>,
+    ) -> Self {
+        let body_bytes = buffers.iter().map(|(start, bytes)| start + bytes).max().unwrap_or(0);
+        let has_old_unions = false;
+        Batch { rows, body_bytes, codec: None, nodes, buffers, variadic, has_old_unions }
+    }
+
     pub(crate) fn decode(
         batch: ipc::RecordBatch<'_>,
         body_bytes: u64,

@@ -131,7 +131,11 @@ impl<'a> Buffers<'a> {
         Ok(Cow::Owned(all))
     }
 
-    fn take(&self, bytes: u64) -> Result<()> {
+    /// So many bytes are taken, whatever of the buffers they are made of.
+    ///
+    /// # Errors
+    /// `TooLarge` when these are more than are left.
+    pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         match self.left.get().checked_sub(bytes) {
             Some(left) => {
                 self.left.set(left);

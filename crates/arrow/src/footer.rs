@@ -54,13 +54,20 @@ impl Footer {
                 footer.schema().ok_or_else(|| Fault::damaged("a footer without schema"))?;
             let dictionaries = footer.dictionaries().into_iter().flatten();
             let batches = footer.recordBatches().into_iter().flatten();
-            Ok(Footer {
+            let footer = Footer {
                 schema: ArrowSchema::decode(schema)?,
                 dictionaries: dictionaries
                     .map(|b| place(b, bytes_before))
                     .collect::<Result<_>>()?,
                 batches: batches.map(|b| place(b, bytes_before)).collect::<Result<_>>()?,
-            })
+            };
+            // What a small file says once, it could else be read for a million times.
+            let all = footer.dictionaries.iter().chain(&footer.batches);
+            let taken = all.fold(0_u64, |sum, at| sum.saturating_add(at.end() - at.start));
+            match taken <= bytes_before {
+                true => Ok(footer),
+                false => Err(Fault::damaged("messages that overlap")),
+            }
         })
     }
 }

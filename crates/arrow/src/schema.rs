@@ -9,6 +9,11 @@ use crate::types::{ArrowType, Nesting, Unit};
 
 /// Deepest nesting of fields that is read; the verifier of the metadata allows little more.
 const DEPTH_MAX: usize = 32;
+/// Most bytes of names and zones. Fields of hostile metadata may share one, and so may fields share those within them: what
+/// is decoded has many times the bytes of the metadata then.
+const TEXT_BYTES_MAX: usize = 64 << 20;
+/// Bytes that a field counts beside its texts.
+const FIELD_BYTES: usize = size_of::<Field>();
 /// Where the name of an extension stands in the metadata of a field.
 const EXTENSION: &str = "ARROW:extension:name";
 
@@ -110,18 +115,23 @@ impl ArrowSchema {
             ));
         }
         let fields = schema.fields().ok_or_else(|| Fault::damaged("a schema without fields"))?;
-        let fields = fields.iter().map(|field| decode_field(field, 0)).collect::<Result<_>>()?;
-        Ok(ArrowSchema { fields })
+        let mut left = TEXT_BYTES_MAX;
+        let fields = fields.iter().map(|field| decode_field(field, 0, &mut left));
+        Ok(ArrowSchema { fields: fields.collect::<Result<_>>()? })
     }
 }
 
-fn decode_field(field: ipc::Field<'_>, depth: usize) -> Result<Field> {
+/// A field, whose texts may have so many bytes still.
+fn decode_field(field: ipc::Field<'_>, depth: usize, left: &mut usize) -> Result<Field> {
     if depth > DEPTH_MAX {
         return Err(Fault::damaged(format!("fields within fields, over {DEPTH_MAX} deep")));
     }
+    let zone = field.type_as_timestamp().and_then(|timestamp| timestamp.timezone());
+    let texts = [field.name(), zone].into_iter().flatten().map(str::len).sum::<usize>();
+    take(left, FIELD_BYTES + texts)?;
     let children = field.children().into_iter().flat_map(|children| children.iter());
     let children =
-        children.map(|child| decode_field(child, depth + 1)).collect::<Result<Vec<_>>>()?;
+        children.map(|child| decode_field(child, depth + 1, left)).collect::<Result<Vec<_>>>()?;
     let name = field.name().unwrap_or_default().to_owned();
     let mut values = decode_type(field, &children)?;
     let mut encoding = Encoding::Plain;
@@ -132,14 +142,16 @@ fn decode_field(field: ipc::Field<'_>, depth: usize) -> Result<Field> {
                 children.len()
             )));
         };
-        let ArrowType::Int { width: width @ (2 | 4 | 8), signed: true } = ends.values else {
-            return Err(Fault::damaged(format!(
-                "field {name}: ends of runs that are {}",
-                ends.values
-            )));
+        let (ArrowType::Int { width: width @ (2 | 4 | 8), signed: true }, Encoding::Plain) =
+            (&ends.values, ends.encoding)
+        else {
+            return Err(Fault::damaged(format!("field {name}: ends of runs that are {ends}")));
         };
+        if let ArrowType::Timestamp { zone: Some(zone), .. } = &runs.values {
+            take(left, zone.len())?;
+        }
         values = runs.values.clone();
-        encoding = Encoding::Runs(IntType { width, signed: true });
+        encoding = Encoding::Runs(IntType { width: *width, signed: true });
     }
     if let Some(dictionary) = field.dictionary() {
         let index = match dictionary.indexType() {
@@ -156,6 +168,15 @@ fn decode_field(field: ipc::Field<'_>, depth: usize) -> Result<Field> {
         values = ArrowType::Uuid;
     }
     Ok(Field { name, nullable: field.nullable(), values, encoding, children })
+}
+
+fn take(left: &mut usize, bytes: usize) -> Result<()> {
+    *left = left.checked_sub(bytes).ok_or_else(|| {
+        Fault::Unknown(format!(
+            "the fields of the Arrow data take over {TEXT_BYTES_MAX} bytes with their names, and no more are read"
+        ))
+    })?;
+    Ok(())
 }
 
 fn int_type(int: ipc::Int<'_>) -> Result<IntType> {

@@ -13,6 +13,9 @@ use crate::schema::{Encoding, Field, IntType};
 use crate::strings::{Strings, VIEW_BYTES, View};
 use crate::types::ArrowType;
 
+/// Bytes of a place in values.
+const KEY_BYTES: u64 = size_of::<u32>() as u64;
+
 /// Rows of a column.
 #[derive(Debug, Clone)]
 pub struct Slice<'a> {
@@ -252,6 +255,7 @@ impl<'a> Read<'_, 'a> {
     fn views(&self, valid: &Option<Bits<'_>>) -> Result<Strings<'a>> {
         let views = self.fixed(1, VIEW_BYTES)?;
         let mut used: Vec<Option<Range<usize>>> = vec![None; self.layout.variadic];
+        let mut told = 0_u64;
         for (row, view) in views.chunks_exact(VIEW_BYTES).enumerate() {
             if valid.as_ref().is_some_and(|valid| !valid.get(row)) {
                 continue;
@@ -260,11 +264,15 @@ impl<'a> Read<'_, 'a> {
             let used = used.get_mut(buffer).ok_or_else(|| {
                 self.damaged(&format!("a view of buffer {buffer} of {}", self.layout.variadic))
             })?;
+            told = told.saturating_add(range.len() as u64);
             *used = Some(match used {
                 None => range,
                 Some(used) => used.start.min(range.start)..used.end.max(range.end),
             });
         }
+        // Many views may tell the same bytes, which are a text for each of them when somebody takes them.
+        let there = used.iter().flatten().fold(0, |sum: u64, used| sum + used.len() as u64);
+        self.buffers.take(told.saturating_sub(there))?;
         let first = self.layout.buffer + 2;
         let read = |(number, used): (usize, Option<Range<usize>>)| {
             let Some(used) = used else { return Ok((0, Cow::Borrowed(&[][..]))) };
@@ -291,6 +299,8 @@ impl<'a> Read<'_, 'a> {
             length: runs,
         };
         let bytes = of_ends.fixed(1, ends.width)?;
+        // One run may have all rows: what is read tells nothing of what they take.
+        self.buffers.take(self.count() as u64 * KEY_BYTES)?;
         let mut keys = Vec::with_capacity(self.count());
         let (mut before, mut first, mut last) = (0, None, 0);
         for run in 0..runs {
@@ -351,3 +361,6 @@ pub(crate) fn int_at(bytes: &[u8], row: usize, int: IntType) -> i128 {
         false => i128::from(word),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,8 @@ use crate::schema::{Schema, Type, TypeId};
 
 /// Most columns of a file.
 const COLUMNS_MAX: usize = 1 << 15;
+/// Most bytes of the names of the columns, of what they are, and of symbols: records that are named stand in many places.
+const TEXT_BYTES_MAX: usize = 64 << 20;
 /// How deep records are in records whose fields are columns.
 const DEPTH_MAX: usize = 64;
 /// Fields of a record in another that are looked at to know how long it is at least.
@@ -108,7 +110,8 @@ impl Layout {
     /// # Errors
     /// `Unknown` when these are too many, or records are too deep.
     pub fn new(schema: Schema) -> Result<Self> {
-        let mut make = Make { schema: &schema, fields: Vec::new(), path: Vec::new() };
+        let mut make =
+            Make { schema: &schema, fields: Vec::new(), path: Vec::new(), text_bytes: 0 };
         let root = make.node("", schema.root(), false)?;
         let fields = make.fields;
         let record_bytes_min = bytes_min(&schema, schema.root(), 0);
@@ -137,6 +140,8 @@ struct Make<'a> {
     fields: Vec<AvroField>,
     /// Records that are being gone through.
     path: Vec<TypeId>,
+    /// Bytes of the texts of the fields.
+    text_bytes: usize,
 }
 
 impl Make<'_> {
@@ -199,6 +204,14 @@ impl Make<'_> {
         if self.fields.len() >= COLUMNS_MAX {
             return Err(Fault::Unknown(format!(
                 "the schema has more than {COLUMNS_MAX} fields, and no more are read"
+            )));
+        }
+        let symbols = field.symbols.iter().flat_map(|symbols| symbols.iter());
+        let symbols: usize = symbols.map(|symbol| symbol.len() + size_of::<usize>()).sum();
+        self.text_bytes += field.name.len() + field.kind.len() + symbols;
+        if self.text_bytes > TEXT_BYTES_MAX {
+            return Err(Fault::Unknown(format!(
+                "the names and symbols of the fields have over {TEXT_BYTES_MAX} bytes, and no more are read"
             )));
         }
         self.fields.push(field);

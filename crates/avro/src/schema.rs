@@ -10,6 +10,9 @@ use crate::leaf::{DURATION_BYTES, Leaf, Meaning, Stored};
 
 /// Most types of a schema.
 const TYPES_MAX: usize = 1 << 20;
+/// Most bytes of the name of a type with its namespace, and of all such names: a namespace is that of all types within.
+const NAME_BYTES_MAX: usize = 4 << 10;
+const NAMES_BYTES_MAX: usize = 64 << 20;
 /// Most bytes of a value of fixed length.
 const FIXED_BYTES_MAX: u64 = 1 << 30;
 /// Most digits of a decimal that is taken for one, and not for its bytes.
@@ -36,7 +39,18 @@ pub(crate) enum Type {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
     types: Vec<Type>,
+    /// For each type whether its values have bytes.
+    widths: Vec<Width>,
     root: TypeId,
+}
+
+/// Whether values have bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Width {
+    /// Each has none.
+    Nothing,
+    /// Each has some; of a record the values of these fields.
+    Some(Vec<TypeId>),
 }
 
 impl Schema {
@@ -47,9 +61,9 @@ impl Schema {
     pub fn parse(json: &[u8]) -> Result<Self> {
         let json: Value = serde_json::from_slice(json)
             .map_err(|error| wrong(format!("it is no JSON: {error}")))?;
-        let mut parse = Parse { types: Vec::new(), named: HashMap::new() };
+        let mut parse = Parse { types: Vec::new(), named: HashMap::new(), name_bytes: 0 };
         let root = parse.any(&json, "")?;
-        Ok(Schema { types: parse.types, root })
+        Ok(Schema { widths: widths(&parse.types), types: parse.types, root })
     }
 
     /// The type of its records.
@@ -60,6 +74,64 @@ impl Schema {
     pub(crate) fn get(&self, id: TypeId) -> &Type {
         &self.types[id.0 as usize]
     }
+
+    /// Whether values of a type have no bytes.
+    pub(crate) fn has_no_bytes(&self, id: TypeId) -> bool {
+        self.widths[id.0 as usize] == Width::Nothing
+    }
+
+    /// The fields of a record whose values have bytes.
+    pub(crate) fn fields_with_bytes(&self, id: TypeId) -> &[TypeId] {
+        match &self.widths[id.0 as usize] {
+            Width::Nothing => &[],
+            Width::Some(fields) => fields,
+        }
+    }
+}
+
+/// Finds the types whose values have no bytes: NULL, what has a fixed length of 0, and records of nothing else.
+///
+/// It goes from what has bytes to the records that it is in, for records may be within each other as deep as there are types.
+fn widths(types: &[Type]) -> Vec<Width> {
+    let mut around: Vec<Vec<usize>> = vec![Vec::new(); types.len()];
+    let mut has_bytes = vec![false; types.len()];
+    let mut next = Vec::new();
+    for (number, of) in types.iter().enumerate() {
+        match of {
+            Type::Record(fields) => {
+                fields.iter().for_each(|(_, field)| around[field.0 as usize].push(number));
+            }
+            Type::Leaf(leaf) if leaf.bytes_min() == 0 => {}
+            Type::Leaf(_) | Type::Array(_) | Type::Map(_) | Type::Union(_) => {
+                has_bytes[number] = true;
+                next.push(number);
+            }
+        }
+    }
+    while let Some(number) = next.pop() {
+        for record in &around[number] {
+            if !std::mem::replace(&mut has_bytes[*record], true) {
+                next.push(*record);
+            }
+        }
+    }
+    let with_bytes = |of: &Type| match of {
+        Type::Record(fields) => {
+            let fields = fields.iter().map(|(_, field)| *field);
+            fields.filter(|field| has_bytes[field.0 as usize]).collect()
+        }
+        _ => Vec::new(),
+    };
+    let width = |(of, has_bytes): (&Type, &bool)| match has_bytes {
+        true => Width::Some(with_bytes(of)),
+        false => Width::Nothing,
+    };
+    types.iter().zip(&has_bytes).map(width).collect()
+}
+
+/// The first bytes of a text, for messages.
+fn told(text: &str) -> &str {
+    &text[..text.floor_char_boundary(40)]
 }
 
 fn wrong(what: impl std::fmt::Display) -> Fault {
@@ -69,6 +141,8 @@ fn wrong(what: impl std::fmt::Display) -> Fault {
 struct Parse {
     types: Vec<Type>,
     named: HashMap<String, TypeId>,
+    /// Bytes of the names.
+    name_bytes: usize,
 }
 
 /// A name with its namespace, and that namespace.
@@ -160,7 +234,7 @@ impl Parse {
                 }
             }
             Value::Object(of) => self.object(of, space),
-            other => Err(wrong(format!("{other} stands for a type"))),
+            other => Err(wrong(format!("{} stands for a type", told(&other.to_string())))),
         }
     }
 
@@ -168,9 +242,13 @@ impl Parse {
         if let Some(stored) = primitive(name) {
             return self.push(Type::Leaf(Leaf { stored, meaning: Meaning::Itself }));
         }
-        let (full, _) = full_name(name, None, space);
+        // No type has a name that is longer.
+        let full = match name.len().saturating_add(space.len()) <= NAME_BYTES_MAX {
+            true => full_name(name, None, space).0,
+            false => name.to_owned(),
+        };
         let found = self.named.get(&full).or_else(|| self.named.get(name));
-        found.copied().ok_or_else(|| wrong(format!("there is no type {name}")))
+        found.copied().ok_or_else(|| wrong(format!("there is no type {}", told(name))))
     }
 
     fn object(&mut self, of: &Map<String, Value>, space: &str) -> Result<TypeId> {
@@ -183,7 +261,14 @@ impl Parse {
         }
         let named = || -> Result<(String, String)> {
             let name = text("name").ok_or_else(|| wrong(format!("a type {kind} without name")))?;
-            Ok(full_name(name, text("namespace"), space))
+            let own = text("namespace");
+            let bytes = name.len().saturating_add(own.unwrap_or(space).len());
+            match bytes <= NAME_BYTES_MAX {
+                true => Ok(full_name(name, own, space)),
+                false => Err(wrong(format!(
+                    "the name of a type has {bytes} bytes with its namespace, over {NAME_BYTES_MAX}"
+                ))),
+            }
         };
         match kind {
             "array" => {
@@ -241,6 +326,10 @@ impl Parse {
     }
 
     fn name(&mut self, name: String, id: TypeId) -> Result<()> {
+        self.name_bytes += name.len();
+        if self.name_bytes > NAMES_BYTES_MAX {
+            return Err(wrong(format!("the names of its types have over {NAMES_BYTES_MAX} bytes")));
+        }
         match self.named.insert(name.clone(), id) {
             None => Ok(()),
             Some(_) => Err(wrong(format!("there are two types {name}"))),

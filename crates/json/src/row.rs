@@ -274,7 +274,7 @@ impl RowReader {
                         }
                         b'n' => at = word_end(text, at)?,
                         _ => {
-                            self.scratch.check(text, at, breaks)?;
+                            self.scratch.check(text, (at, self.open.len() + 1), breaks)?;
                             return Err(Fault::new(Rule::NoObjectHere, at));
                         }
                     },
@@ -367,7 +367,7 @@ impl RowReader {
         rows: &mut Rows,
     ) -> Result<usize, Fault> {
         let end = match byte_at(text, at) {
-            b'{' | b'[' => self.scratch.check(text, at, breaks)?,
+            b'{' | b'[' => self.scratch.check(text, (at, self.open.len() + 1), breaks)?,
             _ => self.scratch.check_scalar(text, at)?,
         };
         let value = &text[at..end];
@@ -443,7 +443,7 @@ impl RowReader {
         at: usize,
         breaks: LineBreaks,
     ) -> Result<usize, Fault> {
-        let end = self.scratch.check(text, at, breaks)?;
+        let end = self.scratch.check(text, (at, self.open.len() + 1), breaks)?;
         if self.unknown == UnknownKeys::Reject {
             return Err(Fault::new(Rule::UnknownKey, key.start));
         }

@@ -142,7 +142,7 @@ impl ListReader {
         let (bytes, ends) = (rows.text.len(), rows.ends.len());
         let mut next = skip_space(text, list + 1, breaks);
         while byte_at(text, next) != b']' {
-            let item_end = self.scratch.check(text, next, breaks)?;
+            let item_end = self.scratch.check(text, (next, 0), breaks)?;
             let fault = self.read_item(text, next, breaks, rows).err();
             found.items.push(Item { start: next, end: item_end, fault });
             if rows.text.len() - bytes > ROWS_BYTES_MAX {
@@ -226,7 +226,7 @@ fn locate(
             if is_wanted {
                 continue 'keys;
             }
-            next = skip_space(text, scratch.check(text, at, breaks)?, breaks);
+            next = skip_space(text, scratch.check(text, (at, 0), breaks)?, breaks);
             if byte_at(text, next) == b',' {
                 next = skip_space(text, next + 1, breaks);
             }

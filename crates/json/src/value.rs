@@ -30,15 +30,15 @@ pub struct Scratch {
 /// # Errors
 /// What is wrong with it.
 pub fn check_value(text: &[u8], at: usize, breaks: LineBreaks) -> Result<usize, Fault> {
-    Scratch::default().check(text, at, breaks)
+    Scratch::default().check(text, (at, 0), breaks)
 }
 
 impl Scratch {
-    /// As [`check_value`].
+    /// As [`check_value`], of a value that is within so many lists and objects.
     pub fn check(
         &mut self,
         text: &[u8],
-        mut at: usize,
+        (mut at, around): (usize, usize),
         breaks: LineBreaks,
     ) -> Result<usize, Fault> {
         self.keys.clear();
@@ -46,7 +46,7 @@ impl Scratch {
         loop {
             at = match byte_at(text, at) {
                 bracket @ (b'{' | b'[') => {
-                    if self.open.len() == DEPTH_MAX {
+                    if around + self.open.len() >= DEPTH_MAX {
                         return Err(Fault::new(Rule::TooDeep, at));
                     }
                     // The closing one is the second behind the opening one.

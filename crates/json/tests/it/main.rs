@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod accepted;
+mod hostile;
 mod rows;
 mod split;
 
