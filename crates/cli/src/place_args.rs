@@ -28,6 +28,8 @@ impl PlaceArgs {
         PlaceOptions {
             s3_endpoint: self.s3_endpoint.clone(),
             signs: !self.no_sign_request,
+            follows_redirects: true,
+            on_wait: Some(|text| eprintln!("{text}")),
             silence_max: Duration::from_secs(self.silence),
             retry_max: Duration::from_secs(self.retry),
         }

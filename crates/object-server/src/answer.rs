@@ -36,6 +36,11 @@ pub fn answer(
             to.write_all(if request.method == "HEAD" { b"" } else { body.as_bytes() })?;
             return Ok(true);
         }
+        Some(Fault::Moved(address)) => {
+            let headers = [("Content-Length", "0".to_owned()), ("Location", address.clone())];
+            head(to, 302, &headers)?;
+            return Ok(true);
+        }
         Some(Fault::Silent(time)) => {
             sleep(*time);
             return Ok(false);

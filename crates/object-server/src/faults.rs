@@ -13,6 +13,8 @@ use crate::request::Request;
 pub enum Fault {
     /// It is answered with a status and nothing else.
     Status(u16),
+    /// It is answered with another address.
+    Moved(String),
     /// The answer ends after a share of its body, in percent; that to a put does not come.
     Cut(u64),
     /// The server is silent for a time, and goes away.
@@ -31,6 +33,7 @@ impl fmt::Debug for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Status(status) => write!(f, "Status({status})"),
+            Fault::Moved(to) => write!(f, "Moved({to})"),
             Fault::Cut(percent) => write!(f, "Cut({percent})"),
             Fault::Silent(time) => write!(f, "Silent({time:?})"),
             Fault::Slow(time) => write!(f, "Slow({time:?})"),

@@ -2,8 +2,10 @@
 //! longer waits, until nothing has come for some time.
 
 use std::future::Future;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use coload_threads::lock;
 use coload_types::{Error, Result};
 use object_store::Error as StoreError;
 use tokio::time::{sleep, timeout};
@@ -13,6 +15,13 @@ use crate::words;
 
 /// First and longest wait.
 const WAITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Who waits for so long is told why, and so often at most, whatever else is waited for.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// When somebody was told last.
+static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// Why a request did not give what it was to give.
 pub enum Trouble {
@@ -46,16 +55,37 @@ impl<'a> Attempts<'a> {
     }
 
     /// Waits before the next attempt; false when there was enough time for it.
-    pub async fn wait(&mut self) -> bool {
+    pub async fn wait(&mut self, trouble: &Trouble) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
-        if since.elapsed() + self.wait > self.options.retry_max {
+        let Some(left) = self.options.retry_max.checked_sub(since.elapsed() + self.wait) else {
             return false;
+        };
+        if since.elapsed() >= TOLD_AFTER {
+            self.tell(trouble, left.as_secs().max(1));
         }
         // Many that were refused at once do not come again at once.
         let spread = since.elapsed().subsec_nanos() % 1000;
         sleep(self.wait.mul_f64(0.75 + f64::from(spread) / 2000.0)).await;
         self.wait = (self.wait * 2).min(WAITS.1);
         true
+    }
+}
+
+impl Attempts<'_> {
+    fn tell(&self, trouble: &Trouble, seconds: u64) {
+        let Some(tell) = self.options.on_wait else { return };
+        let text = match trouble {
+            Trouble::Cut | Trouble::Is(_) => return,
+            Trouble::Silent => {
+                format!("a server sends nothing; trying again for up to {seconds} s")
+            }
+            Trouble::Refused(error) => words::waiting(error, seconds),
+        };
+        let mut told = lock(&TOLD);
+        if told.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
+            *told = Some(Instant::now());
+            tell(&text);
+        }
     }
 }
 
@@ -75,7 +105,7 @@ pub async fn ask<T, F: Future<Output = object_store::Result<T>>>(
             Ok(Err(error)) => return Err(Trouble::Refused(error)),
             Err(_) => Trouble::Silent,
         };
-        if !attempts.wait().await {
+        if !attempts.wait(&trouble).await {
             return Err(trouble);
         }
     }

@@ -21,7 +21,6 @@ mod slots;
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use coload_threads::lock;
 use coload_types::{Error, Result};
@@ -242,10 +241,9 @@ impl ReadAhead {
     fn fetch_block(all: &Arc<Objects>, block: ToFetch) {
         let ToFetch { key, range, buffer, start } = block;
         let of = all.at(key.0 as usize);
-        let began = Instant::now();
         let arrive = move |of: &ObjectRef, bytes: Result<Vec<u8>>| {
             let mut state = of.all.ahead.lock();
-            state.slots.arrived(key, start, (bytes, began.elapsed()));
+            state.slots.arrived(key, start, bytes);
             Self::go_on(&of.all, &mut state);
             drop(state);
             of.all.ahead.changed.notify_all();

@@ -38,7 +38,7 @@ pub async fn fetch(of: &ObjectRef, range: Range<u64>, mut buffer: Vec<u8>) -> Re
             Trouble::Refused(error) => !words::may_pass(error),
             Trouble::Cut | Trouble::Silent => false,
         };
-        if is_final || !attempts.wait().await {
+        if is_final || !attempts.wait(&trouble).await {
             return Err(told(of, trouble).await);
         }
     }

@@ -237,7 +237,7 @@ async fn list_all(
         if found.len() > before {
             attempts.got_on();
         }
-        if !attempts.wait().await {
+        if !attempts.wait(&trouble).await {
             return Err(trouble);
         }
     }

@@ -1,6 +1,7 @@
 //! Places: what opens the store that an address leads to. One file each.
 
 mod azure;
+mod direct;
 mod google;
 mod http;
 mod s3;
@@ -19,12 +20,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_CONNECTIONS_MAX: usize = 32;
 
 /// What a user says of places. Credentials come from the environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PlaceOptions {
     /// Address of the server that speaks S3, in place of Amazon's.
     pub s3_endpoint: Option<String>,
     /// Whether requests to S3 bear a signature: not for what everybody may read, where there are no credentials.
     pub signs: bool,
+    /// Whether to go where a server sends on to.
+    pub follows_redirects: bool,
+    /// Is told what is waited for, when that takes long.
+    pub on_wait: Option<fn(&str)>,
     /// A server that sends nothing for so long is taken to be gone.
     pub silence_max: Duration,
     /// How long a request is tried again though nothing comes.
@@ -36,6 +41,8 @@ impl Default for PlaceOptions {
         PlaceOptions {
             s3_endpoint: None,
             signs: true,
+            follows_redirects: true,
+            on_wait: None,
             silence_max: Duration::from_secs(30),
             retry_max: Duration::from_secs(60),
         }

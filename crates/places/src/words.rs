@@ -26,6 +26,10 @@ pub fn request_error(address: &str, error: &StoreError) -> Error {
         (StoreError::InvalidPath { .. }, _) => Error::Invalid(format!(
             "{address}: {error} (names with empty parts, as in a//b, are not read)"
         )),
+        (_, Some(301 | 302 | 303 | 307 | 308)) => Error::Invalid(format!(
+            "{address}: it is at another address, to which a server does not follow (name that one; it has to be one of those \
+             that the server may read, --external): {cause}"
+        )),
         _ if WITHOUT_PARTS.iter().any(|text| cause.contains(text)) => Error::Invalid(format!(
             "{address}: the server gives no parts of it, only all (fetch it, or load it from a pipe: curl -s URL | \
              coload load -)"
@@ -87,6 +91,11 @@ pub fn cut(address: &str) -> Error {
     Error::Unavailable(format!(
         "{address}: the server's answers end before all is there, again and again; nothing was loaded"
     ))
+}
+
+/// What is told while a request is made again and again.
+pub fn waiting(error: &StoreError, seconds: u64) -> String {
+    format!("trying again for up to {seconds} s: {}", without_query(&cause(error)))
 }
 
 /// The innermost text: those around it name the same address again.

@@ -1,31 +1,68 @@
 //! How many blocks come at once: so few that they keep the line full, for those that come together share it, and the first
 //! that is wanted waits for all.
 //!
-//! Blocks of about one size take about one time while the line has room for more. When they take twice that, they wait for
-//! each other, and one less comes; else one more.
+//! ```text
+//!   at once   4 -> 6 -> 9 -> 6 ...... 9 -> 6 .......... 4 -> 6 ...
+//!                       ^ no more bytes a second    ^ looked at again from time to time, upwards and downwards
+//! ```
+//!
+//! More are tried as long as that brings more bytes a second. How long a block takes tells less: over a full line it takes the
+//! longer the more there are, and alone it comes never.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Fewest and most blocks that come at once.
-const COMING: (usize, usize) = (4, 64);
-/// How much longer than alone a block may take for one more to come.
-const QUEUE: u32 = 2;
-/// Share by which the least time comes nearer to those that are seen: a line may become slower.
-const AGE: u32 = 64;
-/// Sizes are told apart by their powers of 2.
-const SIZES: usize = 64;
+/// How many blocks come at once.
+const STEPS: [usize; 8] = [4, 6, 9, 13, 20, 30, 45, 64];
+/// What one step more must bring, and what one less may cost.
+const GAIN: f64 = 1.1;
+const LOSS: f64 = 0.95;
+/// Rounds of blocks between two trials, at first and at most.
+const REST: (u32, u32) = (4, 64);
+/// Shortest time that a speed is measured for.
+const ROUND: Duration = Duration::from_millis(10);
+
+/// What is being tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// One step more.
+    Up,
+    /// One less.
+    Down,
+    /// Nothing, for so many rounds.
+    Rest(u32),
+}
 
 /// How many blocks come at once.
 #[derive(Debug, Clone)]
 pub struct Flow {
-    most: usize,
-    /// The least time of each size.
-    least: [Option<Duration>; SIZES],
+    step: usize,
+    trial: Trial,
+    /// Bytes a second before the trial.
+    before: f64,
+    /// Rounds of the next rest, and what is tried behind it.
+    rest: u32,
+    next: Trial,
+    /// Whether what comes was asked for since the trial began.
+    is_settled: bool,
+    /// When the round began, and what came since.
+    since: Option<Instant>,
+    blocks: usize,
+    bytes: usize,
 }
 
 impl Default for Flow {
     fn default() -> Self {
-        Flow { most: COMING.0, least: [None; SIZES] }
+        Flow {
+            step: 0,
+            trial: Trial::Rest(0),
+            before: 0.0,
+            rest: REST.0,
+            next: Trial::Up,
+            is_settled: true,
+            since: None,
+            blocks: 0,
+            bytes: 0,
+        }
     }
 }
 
@@ -33,56 +70,143 @@ impl Flow {
     /// Whether a block may come beside those that are coming, with which it makes so many bytes. Small ones are more at once: it is
     /// bytes that keep a line full.
     pub fn may_come(&self, coming: usize, bytes: usize, block_bytes: usize) -> bool {
-        coming < self.most || coming < COMING.1 && bytes <= self.most * block_bytes
+        let most = STEPS[self.step];
+        coming < most || coming < STEPS[STEPS.len() - 1] && bytes <= most * block_bytes
     }
 
     /// A block of so many bytes has come.
-    pub fn arrived(&mut self, bytes: usize, took: Duration) {
-        let least = &mut self.least[bytes.max(1).ilog2() as usize];
-        let before = least.map_or(took, |before| before.min(took));
-        let waited = took > before * QUEUE;
-        *least = Some(before + (took - before) / AGE);
-        self.most = match waited {
-            true => (self.most - 1).max(COMING.0),
-            false => (self.most + 1).min(COMING.1),
+    pub fn arrived(&mut self, bytes: usize, now: Instant) {
+        let Some(since) = self.since else {
+            // The first was waited for with nothing before it.
+            self.since = Some(now);
+            return;
         };
+        self.blocks += 1;
+        self.bytes += bytes;
+        let time = now.duration_since(since);
+        if self.blocks < STEPS[self.step] || time < ROUND {
+            return;
+        }
+        match self.is_settled {
+            true => self.end_round(self.bytes as f64 / time.as_secs_f64()),
+            false => self.is_settled = true,
+        }
+        (self.since, self.blocks, self.bytes) = (Some(now), 0, 0);
+    }
+
+    fn end_round(&mut self, speed: f64) {
+        match self.trial {
+            Trial::Up if speed >= self.before * GAIN => {
+                // As long as it helps.
+                self.rest = REST.0;
+                self.begin(Trial::Up, speed);
+            }
+            Trial::Up => {
+                self.step -= 1;
+                self.rest_before(Trial::Down);
+            }
+            Trial::Down if speed < self.before * LOSS => {
+                self.step += 1;
+                self.rest_before(Trial::Up);
+            }
+            Trial::Down => self.begin(Trial::Down, speed),
+            Trial::Rest(0) => self.begin(self.next, speed),
+            Trial::Rest(rounds) => self.trial = Trial::Rest(rounds - 1),
+        }
+    }
+
+    /// Tries a step more or less, if there is one; before it, it were so many bytes a second.
+    fn begin(&mut self, trial: Trial, speed: f64) {
+        let step = match trial {
+            Trial::Up => self.step + 1,
+            _ => self.step.wrapping_sub(1),
+        };
+        if step >= STEPS.len() {
+            return self.rest_before(if trial == Trial::Up { Trial::Down } else { Trial::Up });
+        }
+        (self.step, self.trial, self.before) = (step, trial, speed);
+        self.is_settled = false;
+    }
+
+    fn rest_before(&mut self, next: Trial) {
+        (self.trial, self.next) = (Trial::Rest(self.rest), next);
+        self.is_settled = false;
+        self.rest = (2 * self.rest).min(REST.1);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
-    /// How many come at once over a line that does so many bytes a second, after some rounds.
-    fn most_of(bytes_per_s: f64, round_trip_ms: u64, block: usize) -> usize {
-        let mut flow = Flow::default();
-        for _ in 0..200 {
-            let together = flow.most;
-            let shared = Duration::from_secs_f64((together * block) as f64 / bytes_per_s);
-            (0..together)
-                .for_each(|_| flow.arrived(block, Duration::from_millis(round_trip_ms) + shared));
+    /// A line and blocks that come over it one after the other.
+    struct Line {
+        bytes_per_s: f64,
+        round_trip: f64,
+        /// What one connection does at most.
+        connection: f64,
+        block: usize,
+    }
+
+    /// Fetches so many blocks; gives the share of the line that was used, and how many came at once on average.
+    fn fetch(flow: &mut Flow, line: &Line, blocks: usize) -> (f64, f64) {
+        let start = Instant::now();
+        let (mut coming, mut free) = (VecDeque::new(), 0.0_f64);
+        let (mut now, mut asked, mut at_once) = (0.0_f64, 0, 0);
+        let best = (line.block as f64 / line.bytes_per_s, line.block as f64 / line.connection);
+        for _ in 0..blocks {
+            while asked < blocks
+                && flow.may_come(coming.len(), (coming.len() + 1) * line.block, line.block)
+            {
+                free = free.max(now + line.round_trip) + best.0;
+                coming.push_back(free.max(now + line.round_trip + best.1));
+                asked += 1;
+            }
+            at_once += coming.len();
+            now = coming.pop_front().expect("a block");
+            flow.arrived(line.block, start + Duration::from_secs_f64(now));
         }
-        flow.most
+        (blocks as f64 * best.0 / now, at_once as f64 / blocks as f64)
     }
 
     #[test]
     fn as_many_come_as_keep_the_line_full() {
+        let line = |bytes_per_s, round_trip, block| Line {
+            bytes_per_s,
+            round_trip,
+            connection: bytes_per_s,
+            block,
+        };
         // 1 Gbit/s and 20 ms: 2.5 MB are under way.
-        assert!((4..=16).contains(&most_of(125e6, 20, 2 << 20)), "{}", most_of(125e6, 20, 2 << 20));
+        let (used, at_once) = fetch(&mut Flow::default(), &line(125e6, 0.02, 1_500_000), 200);
+        assert!(used > 0.95 && at_once < 5.5, "{used} {at_once}");
         // 10 Gbit/s and 100 ms: 125 MB.
-        assert!(most_of(1250e6, 100, 2 << 20) >= 56);
-        // Small objects are as many as there may be.
-        assert_eq!(most_of(125e6, 20, 10_000), COMING.1);
+        let mut flow = Flow::default();
+        let far = line(1250e6, 0.1, 2 << 20);
+        fetch(&mut flow, &far, 600);
+        let (used, at_once) = fetch(&mut flow, &far, 2_000);
+        assert!(used > 0.9 && at_once > 45.0, "{used} {at_once}");
+        // Connections of 50 MB/s each over a line of 1 GB/s.
+        let mut flow = Flow::default();
+        let shared = Line { connection: 50e6, ..line(1e9, 0.02, 2 << 20) };
+        fetch(&mut flow, &shared, 600);
+        let (used, at_once) = fetch(&mut flow, &shared, 2_000);
+        assert!(used > 0.8 && at_once > 20.0, "{used} {at_once}");
     }
 
     #[test]
-    fn a_line_that_became_slower_is_known_as_such() {
+    fn a_line_that_changed_is_known_as_such() {
+        let line =
+            |bytes_per_s| Line { bytes_per_s, round_trip: 0.05, connection: 1e9, block: 1 << 20 };
         let mut flow = Flow::default();
-        (0..100).for_each(|_| flow.arrived(1 << 20, Duration::from_millis(10)));
-        (0..20).for_each(|_| flow.arrived(1 << 20, Duration::from_millis(100)));
-        assert!(flow.most < COMING.1);
-        (0..1000).for_each(|_| flow.arrived(1 << 20, Duration::from_millis(100)));
-        assert_eq!(flow.most, COMING.1);
-        assert!(!flow.may_come(COMING.1, 0, 1));
+        fetch(&mut flow, &line(1e9), 2_000);
+        let (used, _) = fetch(&mut flow, &line(1e9), 1_000);
+        assert!(used > 0.8, "{used}");
+        fetch(&mut flow, &line(2e7), 20_000);
+        let (used, at_once) = fetch(&mut flow, &line(2e7), 2_000);
+        assert!(used > 0.95 && at_once < 8.0, "{used} {at_once}");
+        assert!(!flow.may_come(64, 0, 1));
     }
 }

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use coload_types::Result;
 
-use super::{Filling, Way};
 use super::flow::Flow;
 use super::seen::Seen;
+use super::{Filling, Way};
 use crate::blocks::{Blocks, Wanted, without};
 use crate::object::{Object, ObjectRef, Objects};
 
@@ -324,7 +324,7 @@ impl Slots {
     }
 
     /// Takes a block that has come.
-    pub fn arrived(&mut self, key: Key, start: u32, (bytes, took): (Result<Vec<u8>>, Duration)) {
+    pub fn arrived(&mut self, key: Key, start: u32, bytes: Result<Vec<u8>>) {
         if start != self.start {
             return;
         }
@@ -333,7 +333,7 @@ impl Slots {
             self.coming_bytes = self.coming_bytes.saturating_sub(slot.bytes);
         }
         if let Ok(bytes) = &bytes {
-            self.flow.arrived(bytes.len(), took);
+            self.flow.arrived(bytes.len(), Instant::now());
         }
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.filling = match bytes {

@@ -141,7 +141,7 @@ async fn list_to(
         if got_on {
             attempts.got_on();
         }
-        if !attempts.wait().await {
+        if !attempts.wait(&trouble).await {
             return Err(trouble);
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
+use super::direct::Direct;
 use super::{Place, PlaceOptions};
 use crate::address::Address;
 
@@ -54,10 +55,13 @@ impl Place for Azure {
         if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
             builder = builder.with_allow_http(true);
         }
-        let builder = builder
+        builder = builder
             .with_container_name(address.authority)
             .with_retry(options.retry())
             .with_client_options(options.client());
+        if !options.follows_redirects {
+            builder = builder.with_http_connector(Direct);
+        }
         Ok(Arc::new(builder.build()?))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use object_store::gcp::GoogleCloudStorageBuilder;
 
+use super::direct::Direct;
 use super::{Place, PlaceOptions};
 use crate::address::Address;
 
@@ -25,10 +26,13 @@ impl Place for Google {
         address: &Address<'_>,
         options: &PlaceOptions,
     ) -> object_store::Result<Arc<dyn ObjectStore>> {
-        let builder = GoogleCloudStorageBuilder::from_env()
+        let mut builder = GoogleCloudStorageBuilder::from_env()
             .with_bucket_name(address.authority)
             .with_retry(options.retry())
             .with_client_options(options.client());
+        if !options.follows_redirects {
+            builder = builder.with_http_connector(Direct);
+        }
         Ok(Arc::new(builder.build()?))
     }
 }

@@ -7,6 +7,7 @@ use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use url::Url;
 
+use super::direct::Direct;
 use super::{Place, PlaceOptions};
 use crate::address::Address;
 
@@ -36,10 +37,13 @@ impl Place for Http {
         root.set_path("/");
         root.set_fragment(None);
         let client = options.client().with_allow_http(root.scheme() == "http");
-        let builder = HttpBuilder::new()
+        let mut builder = HttpBuilder::new()
             .with_url(root)
             .with_retry(options.retry())
             .with_client_options(client);
+        if !options.follows_redirects {
+            builder = builder.with_http_connector(Direct);
+        }
         Ok(Arc::new(builder.build()?))
     }
 

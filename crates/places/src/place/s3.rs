@@ -10,6 +10,7 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 
+use super::direct::Direct;
 use super::{Place, PlaceOptions};
 use crate::address::Address;
 use profile::{Credentials, Profile};
@@ -80,6 +81,9 @@ impl Place for S3 {
         }
         if !options.signs {
             builder = builder.with_skip_signature(true);
+        }
+        if !options.follows_redirects {
+            builder = builder.with_http_connector(Direct);
         }
         Ok(Arc::new(builder.build()?))
     }

@@ -1,11 +1,11 @@
 //! Servers that refuse, end early, are silent, or have another version.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coload_object_server::{Fault, ObjectServer, Request};
-use coload_places::ObjectRef;
+use coload_places::{ObjectRef, PlaceOptions, find_objects};
 use coload_types::{Error, Result};
 
 use super::{find, first, numbered};
@@ -176,7 +176,7 @@ fn a_server_that_is_not_there_is_told() {
     let options = super::options(&server);
     let address = format!("{}/o.csv", server.url());
     drop(server);
-    let error = coload_places::find_objects(&[&address], &options).unwrap_err().to_string();
+    let error = find_objects(&[&address], &options).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("/o.csv"), "{error}");
 }
 
@@ -194,4 +194,40 @@ fn objects_that_are_listed_without_etags_are_pinned_by_their_first_answer() {
     server.put("bucket/o.csv", bytes);
     let error = read_all(&object).unwrap_err().to_string();
     assert!(error.contains("\"v1\"") && error.contains("\"v2\""), "{error}");
+}
+
+/// Symptom: who may read one server read another through it.
+#[test]
+fn who_may_not_be_sent_on_stays() {
+    let (here, elsewhere) = (ObjectServer::start().unwrap(), ObjectServer::start().unwrap());
+    elsewhere.put("secret/o.csv", numbered(BYTES));
+    let moved = Fault::Moved(format!("{}/secret/o.csv", elsewhere.url()));
+    here.faults().set(move |_| Some(moved.clone()));
+    let find = |follows_redirects| {
+        let options = PlaceOptions { follows_redirects, ..super::options(&here) };
+        let addresses = [format!("{}/open/o.csv", here.url()), "s3://open/o.csv".to_owned()];
+        addresses.map(|address| find_objects(&[&address], &options).map(|(objects, _)| objects))
+    };
+    for found in find(false) {
+        let Err(Error::Invalid(text)) = found else { panic!("{found:?}") };
+        assert!(text.contains("another address, to which a server does not follow"), "{text}");
+    }
+    assert!(elsewhere.seen().is_empty());
+    assert_eq!(find(true)[0].as_ref().unwrap().at(0).bytes(), BYTES as u64);
+}
+
+/// Symptom: a server that was not there was waited for in silence for a minute.
+#[test]
+fn who_waits_is_told_why() {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let options = PlaceOptions {
+        s3_endpoint: Some(format!("http://{nobody}")),
+        on_wait: Some(|text| TOLD.lock().unwrap().push(text.to_owned())),
+        ..super::options(&ObjectServer::start().unwrap())
+    };
+    let found = find_objects(&["s3://bucket/o.csv"], &options).map(|_| ());
+    assert!(matches!(found, Err(Error::Unavailable(_))), "{found:?}");
+    let told = TOLD.lock().unwrap();
+    assert!(told.len() == 1 && told[0].starts_with("trying again for up to 1 s: "), "{told:?}");
 }

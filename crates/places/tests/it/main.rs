@@ -20,6 +20,7 @@ pub fn options(server: &ObjectServer) -> PlaceOptions {
         signs: false,
         silence_max: Duration::from_millis(400),
         retry_max: Duration::from_secs(2),
+        ..PlaceOptions::default()
     }
 }
 
