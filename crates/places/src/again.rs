@@ -17,7 +17,7 @@ use crate::words;
 const WAITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Who waits for so long is told why, and so often at most, whatever else is waited for.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+const TOLD_AFTER: Duration = Duration::from_millis(500);
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// When somebody was told last.
