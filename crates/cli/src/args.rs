@@ -38,6 +38,7 @@ pub use values::{at_least_one, sample_size};
 #[cfg(feature = "sql")]
 use values::{cores, no_secret, scale};
 
+use crate::conflict_rule::ConflictRule;
 use crate::database_args::methods;
 use crate::examples;
 use crate::place_args::PlaceArgs;
@@ -282,6 +283,9 @@ pub struct PlanArgs {
     /// How the inputs are shared.
     #[command(flatten)]
     pub splits: SplitArgs,
+    /// What load is told of keys: but for error, workers have the inputs in their order
+    #[arg(long, value_name = "RULE", value_parser = ConflictRule::parse)]
+    pub on_conflict: Option<ConflictRule>,
     /// Where objects are.
     #[command(flatten)]
     pub places: PlaceArgs,

@@ -21,7 +21,7 @@ use coload_types::{Error, Result};
 use crate::compress::{Compression, decompress};
 
 /// The version of the wire that this program speaks, and the only one: those before it were never released.
-pub const WIRE_VERSION: u8 = 10;
+pub const WIRE_VERSION: u8 = 11;
 /// The version of frames.
 const FRAME_VERSION: u8 = 1;
 /// Most bytes of a message in one frame.

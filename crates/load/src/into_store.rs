@@ -175,8 +175,14 @@ pub fn write_once<'a>(
     if dir.key().is_none() {
         load.resources.refuse_spaces(&format!("table {} has no key", load.request.table))?;
     }
-    // A space that is not there is told before the inputs are read.
-    let sorting = dir.key().map(|_| sorting(&dir, load)).transpose()?;
+    let is_told = load.request.share.is_some() && load.request.on_conflict == OnConflict::Reject;
+    if is_told {
+        load.resources
+            .refuse_spaces("those of shares with --on-conflict reject are when all are there")?;
+    }
+    // A space that is not there is told before the inputs are read. Rows that are told by their numbers stay as they came until all
+    // shares are there.
+    let sorting = dir.key().filter(|_| !is_told).map(|_| sorting(&dir, load)).transpose()?;
     let mut whole = run_legs(load, Some(&dir), journal, pass)?;
     if !whole.widened.is_empty() {
         dir.set_schema(whole.request.schema.clone())?;

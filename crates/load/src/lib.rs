@@ -46,6 +46,7 @@ mod schedule;
 mod settle;
 mod share;
 mod share_into_store;
+mod share_rejects;
 mod splits;
 mod spool;
 mod starts;

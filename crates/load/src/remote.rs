@@ -171,10 +171,6 @@ fn check_rejecting(request: &LoadRequest) -> Result<()> {
     if request.on_conflict != OnConflict::Reject {
         return Ok(());
     }
-    if request.share.is_some() {
-        // Who read a record may be gone when all shares are there.
-        return Err(Error::Invalid(REJECT_OF_SHARES.into()));
-    }
     match request.inputs.read_once() {
         Some(input) => Err(Error::Invalid(format!(
             "{}: --on-conflict reject reads the records again whose keys are there, and these can be read only once (ignore leaves \
@@ -184,11 +180,6 @@ fn check_rejecting(request: &LoadRequest) -> Result<()> {
         None => Ok(()),
     }
 }
-
-/// Why shares of a load have no rejects for their keys.
-pub const REJECT_OF_SHARES: &str = "--on-conflict reject is not for a share of a load of several workers: which keys come twice is known \
-                                    when all shares are there, and who read the records may be gone (ignore leaves them out and \
-                                    counts them)";
 
 /// Why inferred types do not become wider, and what to do.
 const WHOLE_NOT_WIDENED: &str = "--placement pipe and seq do not widen them (give --columns or --schema, or take \

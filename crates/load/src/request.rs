@@ -101,6 +101,8 @@ pub struct LoadRequest {
     pub resumable: bool,
     /// Which share of a load of several workers it is, and which parts of its inputs are read.
     pub share: Option<Arc<Share>>,
+    /// All of the load of which it is a share, where its records may have to be told again.
+    pub whole: Option<Arc<LoadRequest>>,
 }
 
 impl std::fmt::Debug for LoadRequest {
@@ -153,6 +155,7 @@ impl LoadRequest {
             beside: Vec::new(),
             resumable: false,
             share: None,
+            whole: None,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::load::Load;
 use crate::target::Rejecting;
 
 /// How often others may change the table while the records of a load are told.
-const ATTEMPTS_MAX: usize = 20;
+pub const ATTEMPTS_MAX: usize = 20;
 
 /// Publishes a load of the last types, with it those beside it and the rejects that go into a table; `account` is that of its
 /// rows then.
@@ -70,10 +70,14 @@ pub fn publish_settled(
             }
         }
     }
-    Err(Error::Unavailable(format!(
-        "others changed table {} {ATTEMPTS_MAX} times while the records were told whose keys are there; nothing was loaded",
-        load.request.table
-    )))
+    Err(changed_meanwhile(&load.request.table))
+}
+
+/// The error of a load whose rejects were others each time when they were told.
+pub fn changed_meanwhile(table: &str) -> Error {
+    Error::Unavailable(format!(
+        "others changed table {table} {ATTEMPTS_MAX} times while the records were told whose keys are there; nothing was loaded"
+    ))
 }
 
 /// The account of a load of which some rows are rejects.

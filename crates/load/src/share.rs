@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use coload_input::{InputFile, InputSource, Inputs, ObjectRef};
-use coload_store::{LoadId, ShareOf};
+use coload_store::{LoadId, OnConflict, ShareOf};
 use coload_threads::lock;
 use coload_types::{Error, Result};
 use coload_wire::{FieldsByInput, InputPart, PartIs, PlanPrint, RejectLimit, SHARES_MAX, Share};
@@ -27,6 +27,7 @@ use crate::load::{Destination, load};
 use crate::report::LoadReport;
 use crate::request::{InputForm, LoadRequest};
 use crate::resources::Resources;
+use crate::share_rejects::file_of_load;
 use crate::splits::{Split, SplitMethod, SplitPart, SplitPlan, worker_of_name};
 use crate::starts::{RecordAt, first_record_at, first_record_behind};
 
@@ -69,6 +70,13 @@ impl SharedLoad {
         if workers > SHARES_MAX {
             return Err(Error::Invalid(format!(
                 "{workers} workers of a load, and it has {SHARES_MAX} shares at most"
+            )));
+        }
+        if plan.method == SplitMethod::Hashed && request.on_conflict == OnConflict::Reject {
+            return Err(Error::Invalid(format!(
+                "--on-conflict reject is for shares that have the inputs in their order, and {} inputs go to workers by the hashes of \
+                 their names (raise --explicit-max for all shares, or say ignore)",
+                plan.shares.iter().map(|share| share.splits).sum::<u64>()
             )));
         }
         let is_inferred = request.inferred.take().is_some();
@@ -166,6 +174,10 @@ impl SharedLoad {
             false => parts.into_iter().map(part).collect(),
         };
         request.share = Some(Arc::new(Share { of, plan: self.print, parts }));
+        if request.on_conflict == OnConflict::Reject {
+            let rejects_file = self.request.rejects_file.as_deref().map(file_of_load);
+            request.whole = Some(Arc::new(LoadRequest { rejects_file, ..self.request.clone() }));
+        }
         Ok(request)
     }
 

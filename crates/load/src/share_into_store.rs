@@ -4,7 +4,8 @@
 //! publishes all. A process that ends before leaves nothing: its share is done again from the start.
 
 use coload_store::{
-    LoadId, LoadJournal, OnConflict, ShareSegment, SharesAre, SortWith, Store, merge_small_within,
+    LoadId, LoadJournal, OnConflict, SettledShares, ShareSegment, SharesAre, SharesReady, SortWith,
+    Store, merge_small_within,
 };
 use coload_threads::Started;
 use coload_types::display::display_value;
@@ -13,13 +14,16 @@ use coload_wire::{
     LoadDescription, LoadStage, LoadStatus, Share, ShareCounts, ShareStatus, SharesDone, Work,
 };
 
+use crate::account::Account;
 use crate::into_store::{Written, report_columns, target, write_once};
 use crate::legs::AllLegs;
 use crate::load::Load;
 use crate::pipeline::{Loaded, Stop};
-use crate::remote::{REJECT_OF_SHARES, describe_as};
+use crate::remote::describe_as;
 use crate::report::{Earlier, LoadReport, Merged, Published};
 use crate::resources::Resources;
+use crate::settle::{ATTEMPTS_MAX, changed_meanwhile};
+use crate::share_rejects::{put_told, tell_of_load};
 
 /// Inputs of a load that a list names.
 pub const INPUTS_LISTED_MAX: usize = 4;
@@ -40,9 +44,6 @@ pub fn take_share(
             "--rejects table: is not for a share of a load, as it would be seen before the rows (give a file)".into(),
         ));
     }
-    if request.on_conflict == OnConflict::Reject {
-        return Err(Error::Invalid(REJECT_OF_SHARES.into()));
-    }
     let mut description = describe_as(&request, load.resources, Work::Partitions)?;
     fit_shares(store, &mut description)?;
     if let Some(began_us) = description.began_us {
@@ -55,8 +56,10 @@ pub fn take_share(
         None => open(store, load, &description)?,
     };
     let Some(journal) = journal else {
-        let are = publish(store, load, share)?;
-        return Ok(report_known(load, share, &are, started));
+        let (are, told) = publish(store, load, share)?;
+        let mut report = report_known(load, share, &are, started);
+        told.into_iter().for_each(|told| put_told(&mut report, told));
+        return Ok(report);
     };
     let written = write_once(store, load, started, (0, None)).map_err(|stop| match stop {
         Stop::Failed(error) => error,
@@ -75,7 +78,8 @@ pub fn take_share(
         }
     };
     drop(journal);
-    let are = publish(store, load, share)?;
+    let (are, told) = publish(store, load, share)?;
+    told.into_iter().for_each(|told| put_told(&mut report, told));
     report.shares = Some(SharesDone::new(share.of, &are));
     if let SharesAre::Published(all) = are {
         let merged = merge_small_within(store, &request.table, load.resources.memory);
@@ -117,12 +121,34 @@ fn open(
     }
 }
 
-fn publish(store: &Store, load: Load<'_>, share: &Share) -> Result<SharesAre> {
+/// Publishes all shares if they are complete; with the account of the load, if records of it are rejects for their keys.
+fn publish(store: &Store, load: Load<'_>, share: &Share) -> Result<(SharesAre, Option<Account>)> {
     let limit = load.request.max_rejects;
     let Resources { threads, memory, .. } = *load.resources;
     let sort_with = SortWith { threads, memory: memory as u64 };
     let check = |total| limit.check_shares(share.of, total);
-    store.publish_shares(share.of, &load.request.table, sort_with, check)
+    let (of, table) = (share.of, &load.request.table);
+    if load.request.on_conflict != OnConflict::Reject {
+        return Ok((store.publish_shares(of, table, sort_with, check)?, None));
+    }
+    let mut ready = match store.ready_shares(of, table, sort_with, check)? {
+        SharesReady::Are(are) => return Ok((are, None)),
+        SharesReady::Ready(ready) => ready,
+    };
+    for _ in 0..ATTEMPTS_MAX {
+        let rows = ready.find_rejects()?;
+        let told = match ready.key() {
+            Some(key) if !rows.is_empty() => {
+                Some(tell_of_load(load, (&rows, key), ready.total().rows)?)
+            }
+            _ => None,
+        };
+        match store.publish_told(of, table, *ready)? {
+            SettledShares::Are(are) => return Ok((are, told)),
+            SettledShares::Moved(moved) => ready = moved,
+        }
+    }
+    Err(changed_meanwhile(table))
 }
 
 /// Puts the segments of a share into its journal, and says that it is complete.

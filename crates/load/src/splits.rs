@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   explicit   inputs -> splits, the largest first to the worker that has least     few inputs: balanced by bytes
+//!              inputs -> splits, in their order                                     rows of one key give way to each other by the order of inputs
 //!   hashed     name -> hash -> the worker in whose range it falls                   many: no list of who has which
 //! ```
 //!
@@ -18,6 +19,7 @@ mod print;
 use std::ops::Range;
 
 use coload_input::{Inputs, Keep, Met, TextInput};
+use coload_store::OnConflict;
 use coload_types::bytes::checksum;
 use coload_types::{Error, Result};
 use coload_wire::PlanPrint;
@@ -29,7 +31,7 @@ use crate::request::{InputForm, LoadRequest};
 use crate::starts::file_of;
 use crate::text::has_documents;
 use crate::typed::BlockForm;
-use assign::assign_largest_first;
+use assign::{assign_in_order, assign_largest_first};
 pub use print::InputsPrint;
 
 /// Splits for each worker that a load is cut into at least, if its inputs can be cut: the last to end then has little left.
@@ -160,7 +162,11 @@ pub fn plan_splits(request: &LoadRequest, workers: usize, rules: SplitRules) -> 
         let is_large = bytes_of(inputs, number)? > most;
         whole += usize::from(is_large && splits.len() == before + 1);
     }
-    let shares = assign_largest_first(&mut splits, workers);
+    let in_order = request.on_conflict != OnConflict::Error;
+    let shares = match in_order {
+        true => assign_in_order(&mut splits, workers),
+        false => assign_largest_first(&mut splits, workers),
+    };
     let mut because = vec![
         format!(
             "{} inputs are few enough to say who reads which (--explicit-max {})",
@@ -168,7 +174,13 @@ pub fn plan_splits(request: &LoadRequest, workers: usize, rules: SplitRules) -> 
             rules.explicit_max
         ),
         format!("what can be cut is cut into splits of {most} bytes at most"),
-        "the largest first, each to the worker that has least".to_owned(),
+        match in_order {
+            true => {
+                "in the order of the inputs, to each worker about as many bytes (--on-conflict)"
+            }
+            false => "the largest first, each to the worker that has least",
+        }
+        .to_owned(),
     ];
     if whole > 0 {
         because.push(format!(

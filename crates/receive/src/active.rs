@@ -27,7 +27,7 @@ use crate::legs::Legs;
 use crate::options::Keep;
 use crate::part::{Part, WELCOME_REJECTS_BYTES_MAX, told_parts};
 use crate::partition::{KeyOf, Next, Receiving, verify_block, verify_plain};
-use crate::pending::Pending;
+use crate::pending::Waits;
 use crate::pool::{Class, Pool};
 use crate::rules::Rules;
 
@@ -57,7 +57,7 @@ pub struct Active {
     /// Rows of the table that go when those of the load come.
     pub(crate) gone: Mutex<Option<PlacedRows>>,
     /// The load, when it is ready and its client tells rejects.
-    pub(crate) pending: Mutex<Option<Pending>>,
+    pub(crate) pending: Mutex<Option<Waits>>,
     /// The attempt that may send.
     pub attempt: AtomicU64,
     /// Set while it is being published.

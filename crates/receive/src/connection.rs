@@ -9,13 +9,13 @@ use coload_threads::lock;
 use coload_types::bytes::ByteReader;
 use coload_types::{Error, Result};
 use coload_wire::{
-    ABORT, ASK_MAP, BLOCK, CHUNK, CHUNKS, COMMIT, Commit, DESCRIBE, FINISH, Finish, GONE, HELLO,
-    JOIN, Join, LIST, LOADS, LOOK, LoadDescription, Look, RANGE, RANGES, REJECTS, SEAL, SETTLE,
-    TABLE, TEXT_FRAGMENT, WIDEN, Widen, write_statuses,
+    ABORT, ASK_MAP, BLOCK, CHUNK, CHUNKS, COMMIT, Commit, DESCRIBE, DONE, FINISH, Finish, GONE,
+    HELLO, JOIN, Join, LIST, LOADS, LOOK, LoadDescription, Look, RANGE, RANGES, REJECTS, SEAL,
+    SETTLE, TABLE, TEXT_FRAGMENT, WIDEN, Widen, write_statuses,
 };
 
 use crate::active::Active;
-use crate::loads::{Begun, Inner, Need, Permission};
+use crate::loads::{AllShares, Begun, Inner, Need, PendingShares, Permission};
 use crate::whole_inputs::WholeInputs;
 
 /// A connection of a client, and the load that it belongs to.
@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     permission: Permission,
     load: Arc<Mutex<Option<Attempt>>>,
     whole: Arc<Mutex<Option<Arc<WholeInputs>>>>,
+    /// Shares of a load that wait for this client, which had none to send.
+    shares: Arc<Mutex<Option<Box<PendingShares>>>>,
 }
 
 /// A load, and which attempt of its client a connection is of.
@@ -31,7 +33,13 @@ type Attempt = (Arc<Active>, u64);
 
 impl Connection {
     pub fn new(loads: Arc<Inner>, permission: Permission) -> Self {
-        Connection { loads, permission, load: Arc::default(), whole: Arc::default() }
+        Connection {
+            loads,
+            permission,
+            load: Arc::default(),
+            whole: Arc::default(),
+            shares: Arc::default(),
+        }
     }
 
     fn load(&self) -> Result<Attempt> {
@@ -65,13 +73,17 @@ impl Connection {
         let description = LoadDescription::decode(reader.take(reader.remaining())?)?;
         (self.permission)(&description.table, Need::of(&description))?;
         let (loads, slot, to) = (Arc::clone(&self.loads), Arc::clone(&self.load), replies.clone());
-        let whole_slot = Arc::clone(&self.whole);
+        let (whole_slot, shares_slot) = (Arc::clone(&self.whole), Arc::clone(&self.shares));
         self.answer(replies, move || match loads.begin(description, &to)? {
             Begun::WholeInputs(whole, message) => {
                 *lock(&whole_slot) = Some(whole);
                 Ok(Some(message))
             }
             Begun::Done(message) => Ok(Some(message)),
+            Begun::Shares(pending, question) => {
+                *lock(&shares_slot) = Some(pending);
+                Ok(Some(question))
+            }
             Begun::Load(load, attempt, message) => {
                 *lock(&slot) = Some((load, attempt));
                 Ok(Some(message))
@@ -153,6 +165,17 @@ impl Handler for Connection {
                 *lock(&load.gone) = Some(PlacedRows::decode(&message.bytes)?);
             }
             SETTLE => {
+                if let Some(pending) = lock(&self.shares).take() {
+                    let (loads, slot) = (Arc::clone(&self.loads), Arc::clone(&self.shares));
+                    self.answer(replies, move || match loads.show_shares(*pending)? {
+                        AllShares::Done(done) => Ok(Some(Message::new(DONE, done.encode()))),
+                        AllShares::ToTell(pending, question) => {
+                            *lock(&slot) = Some(pending);
+                            Ok(Some(question))
+                        }
+                    });
+                    return Ok(());
+                }
                 let (load, attempt) = self.load()?;
                 let loads = Arc::clone(&self.loads);
                 self.answer(replies, move || loads.settle(&load, attempt).map(Some));
@@ -261,6 +284,7 @@ impl Handler for Connection {
     }
 
     fn closed(&self) {
+        drop(lock(&self.shares).take());
         if let Some(whole) = lock(&self.whole).take() {
             self.loads.leave_whole(&whole);
         }

@@ -20,6 +20,8 @@ use coload_wire::{LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatu
 use futures::Stream;
 use identity::{Identity, target_of};
 use in_cluster::BeginsAt;
+pub(crate) use shares::AllShares;
+pub use shares::PendingShares;
 use tonic::Status;
 
 use crate::active::Active;
@@ -167,6 +169,8 @@ pub(crate) enum Begun {
     WholeInputs(Arc<WholeInputs>, Message),
     /// It is published already, or the client is to begin elsewhere.
     Done(Message),
+    /// It is the last share of a load that was complete before, and the client is asked which of its records are rejects.
+    Shares(Box<PendingShares>, Message),
 }
 
 /// What became of opening a journal.
@@ -224,7 +228,7 @@ impl Inner {
                     Opened::Complete(description) => {
                         // To publish may take long, and others begin meanwhile.
                         drop(active);
-                        return self.complete_before(&description).map(Begun::Done);
+                        return self.complete_before(&description);
                     }
                 };
                 active.insert(id, Arc::clone(&load));
@@ -256,7 +260,7 @@ impl Inner {
         let journal = match self.journal(id, &mut description)? {
             Journalled::Open(journal) => journal,
             Journalled::Published(done) => return Ok(Begun::Done(done)),
-            Journalled::Complete => return self.complete_before(&description).map(Begun::Done),
+            Journalled::Complete => return self.complete_before(&description),
         };
         let whole = Arc::new(WholeInputs::new(description, journal, self.options.spool_bytes)?);
         whole.begin(&self.store, &self.options, replies)?;

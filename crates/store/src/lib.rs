@@ -81,8 +81,8 @@ pub use segment_writer::{
     FinishedColumn, SegmentSummary, SegmentWriter, column_stats, encode_dictionary,
 };
 pub use shares::{
-    FinishedShare, PublishedShares, ReadyShare, ShareOf, ShareSegment, SharesAre, SharesLock,
-    SharesTotal, SplitSpan,
+    FinishedShare, PublishedShares, ReadyShare, SettledShares, ShareOf, ShareSegment, SharesAre,
+    SharesLock, SharesReady, SharesTotal, SplitSpan,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;

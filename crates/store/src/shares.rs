@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use coload_ddl::Key;
 use coload_types::{Error, Result};
 
 use crate::change::{LoadMode, LoadTarget};
@@ -32,7 +33,7 @@ use crate::load_record::{LoadId, LoadKind, LoadRecord};
 use crate::manifest::SegmentEntry;
 use crate::older_loads::{RememberedLoad, now_us};
 use crate::on_conflict::{KeyCounts, OnConflict};
-use crate::publish::{PublishedAs, ReadyLoad, Shown};
+use crate::publish::{ConflictingRow, PublishedAs, ReadyLoad, Settled, Shown};
 use crate::row_change::{Basis, Changed};
 use crate::segment::SegmentFile;
 use crate::store::Store;
@@ -100,8 +101,26 @@ impl Drop for SharesLock {
     }
 }
 
-/// A share whose segments are durable and in order, which fits its table, and which nobody sees yet. Dropped, it leaves the complete
-/// share as it was.
+/// What can be done with the shares of a load.
+#[derive(Debug)]
+pub enum SharesReady {
+    /// Nothing: what became of them.
+    Are(SharesAre),
+    /// They can be published, when the rows that are rejects for their keys were told.
+    Ready(Box<ReadyShare>),
+}
+
+/// What became of shares whose rejects were told.
+#[derive(Debug)]
+pub enum SettledShares {
+    /// They are published, by this process or another one.
+    Are(SharesAre),
+    /// Nothing was published: others changed the table meanwhile, and the load has other rejects now.
+    Moved(Box<ReadyShare>),
+}
+
+/// One or all shares of a load, whose segments are durable and in order, which fit their table, and which nobody sees yet. Dropped, it
+/// leaves the complete shares as they were.
 #[derive(Debug)]
 pub struct ReadyShare {
     complete: Vec<Complete>,
@@ -113,6 +132,31 @@ pub struct ReadyShare {
 struct Complete {
     dir: PathBuf,
     share: FinishedShare,
+}
+
+impl ReadyShare {
+    /// The rows that are rejects for their keys if the load is added to the newest version, by their numbers in the order of the shares
+    /// and, within, of their inputs.
+    ///
+    /// # Errors
+    /// Those of [`ReadyLoad::find_rejects`].
+    pub fn find_rejects(&mut self) -> Result<Vec<ConflictingRow>> {
+        let rows = self.ready.load.find_rejects()?;
+        let before: u64 = self.complete.iter().map(|complete| complete.share.rejects).sum();
+        self.ready.of.total.rejects = before + rows.len() as u64;
+        self.ready.load.set_rejects(self.ready.of.total.rejects);
+        Ok(rows)
+    }
+
+    /// The key of the table, if it has one.
+    pub fn key(&self) -> Option<&Key> {
+        self.ready.load.key()
+    }
+
+    /// Rows of all shares before some are left out for their keys, and all rejects that are known.
+    pub fn total(&self) -> SharesTotal {
+        self.ready.of.total
+    }
 }
 
 impl LoadJournal {
@@ -160,7 +204,8 @@ impl Store {
     /// with a key are put in order with `sort_with`.
     ///
     /// # Errors
-    /// Those of `check`; `Invalid` when the shares do not fit together, or the table; `Unavailable` when the disk fails.
+    /// Those of `check`; `Invalid` when the shares do not fit together, or the table; `Unavailable` when the disk fails, or rows are to be
+    /// rejects that were not told ([`Self::ready_shares`]).
     pub fn publish_shares(
         &self,
         of: ShareOf,
@@ -170,20 +215,79 @@ impl Store {
     ) -> Result<SharesAre> {
         let _lock = self.lock_shares()?;
         let complete = find_complete(self.layout(), of.load)?;
+        match self.not_to_publish(of, table, &complete)? {
+            Some(are) => Ok(are),
+            None => publish(self, &complete, sort_with, check).map(SharesAre::Published),
+        }
+    }
+
+    /// Makes all shares of a load ready to be published, if they can be, of which some rows may be rejects for their keys. Nobody waits
+    /// while these are told: who publishes first has done it ([`Self::publish_told`]).
+    ///
+    /// # Errors
+    /// As [`Self::publish_shares`].
+    pub fn ready_shares(
+        &self,
+        of: ShareOf,
+        table: &str,
+        sort_with: SortWith,
+        check: impl Fn(SharesTotal) -> Result<()>,
+    ) -> Result<SharesReady> {
+        let _lock = self.lock_shares()?;
+        let complete = find_complete(self.layout(), of.load)?;
+        if let Some(are) = self.not_to_publish(of, table, &complete)? {
+            return Ok(SharesReady::Are(are));
+        }
+        let ready = make_ready(self, &complete, sort_with, check)?;
+        Ok(SharesReady::Ready(Box::new(ReadyShare { complete, ready })))
+    }
+
+    /// Publishes shares whose rejects are told, if they are still those of the newest version.
+    ///
+    /// # Errors
+    /// As [`Self::publish_shares`]; `Unavailable` when shares were dropped or done again meanwhile.
+    pub fn publish_told(
+        &self,
+        of: ShareOf,
+        table: &str,
+        shares: ReadyShare,
+    ) -> Result<SettledShares> {
+        let _lock = self.lock_shares()?;
+        let complete = find_complete(self.layout(), of.load)?;
         if let Some(known) = self.known_share(of, table, &complete)? {
-            return Ok(known);
+            return Ok(SettledShares::Are(known));
+        }
+        let same = |(now, then): (&Complete, &Complete)| now.share == then.share;
+        if complete.len() != shares.complete.len()
+            || !complete.iter().zip(&shares.complete).all(same)
+        {
+            return Err(Error::Unavailable(format!(
+                "shares of load {} were dropped or done again while the records were told whose keys are there; nothing was loaded",
+                of.load
+            )));
+        }
+        show_told(self, shares)
+    }
+
+    /// What became of shares that are published, incomplete or misread.
+    fn not_to_publish(
+        &self,
+        of: ShareOf,
+        table: &str,
+        complete: &[Complete],
+    ) -> Result<Option<SharesAre>> {
+        if let Some(known) = self.known_share(of, table, complete)? {
+            return Ok(Some(known));
         }
         let numbers: BTreeSet<u32> = complete.iter().map(|c| c.share.of.number).collect();
         if !numbers.iter().copied().eq(1..=of.count) {
-            return Ok(SharesAre::Incomplete(numbers.into_iter().collect()));
+            return Ok(Some(SharesAre::Incomplete(numbers.into_iter().collect())));
         }
         let spans = complete.iter().map(|c| (c.share.of.number, &c.share.spans[..]));
-        if let Some(number) = first_that_began_elsewhere(spans) {
-            let misread = complete.iter().find(|c| c.share.of.number == number);
-            misread.map_or(Ok(()), |share| remove_journal(self.layout(), &share.dir))?;
-            return Ok(SharesAre::Misread(number));
-        }
-        publish(self, &complete, sort_with, check).map(SharesAre::Published)
+        let Some(number) = first_that_began_elsewhere(spans) else { return Ok(None) };
+        let misread = complete.iter().find(|c| c.share.of.number == number);
+        misread.map_or(Ok(()), |share| remove_journal(self.layout(), &share.dir))?;
+        Ok(Some(SharesAre::Misread(number)))
     }
 
     /// Publishes one share of a load by itself: the others are in the stores of other nodes of a cluster, and it was decided
@@ -283,14 +387,20 @@ fn find_complete(layout: &Layout, load: LoadId) -> Result<Vec<Complete>> {
 #[derive(Debug)]
 struct Ready {
     load: ReadyLoad,
+    of: ReadyOf,
+    /// Rows of the table that go.
+    gone: Deletions,
+}
+
+/// What is said of shares when they are visible.
+#[derive(Debug)]
+struct ReadyOf {
     id: LoadId,
     table: String,
     total: SharesTotal,
     bytes_stored: u64,
     segments: u64,
     on_conflict: OnConflict,
-    /// Rows of the table that go.
-    gone: Deletions,
 }
 
 fn publish(
@@ -358,27 +468,49 @@ fn make_ready(
         gone.append(of_share);
     }
     let table = target.name.clone();
-    Ok(Ready { load, id, table, total, bytes_stored, segments: count, on_conflict, gone })
+    let of = ReadyOf { id, table, total, bytes_stored, segments: count, on_conflict };
+    Ok(Ready { load, of, gone })
 }
 
 /// Makes shares visible that are ready.
 fn show(store: &Store, complete: &[Complete], ready: Ready) -> Result<PublishedShares> {
-    let Ready { load, id, table, total, bytes_stored, segments, on_conflict, gone } = ready;
+    let Ready { load, of, gone } = ready;
     let shown = match gone.is_empty() {
         true => load.publish(None)?,
-        false => show_deleting(store, load, &table, &gone)?,
+        false => show_deleting(store, load, &of.table, &gone)?,
     };
-    // Published, whatever becomes of the rest: what stays is known to be.
-    complete.iter().for_each(|share| drop(remove_journal(store.layout(), &share.dir)));
-    Ok(PublishedShares {
-        id,
-        version: shown.version,
-        rows: shown.keys.map_or(total.rows, KeyCounts::kept),
-        rejects: total.rejects,
-        bytes_stored,
-        segments,
-        keys: shown.keys.filter(|_| on_conflict != OnConflict::Error),
+    Ok(of.shown(store, complete, shown))
+}
+
+/// Makes shares visible whose rejects are told.
+fn show_told(store: &Store, shares: ReadyShare) -> Result<SettledShares> {
+    let ReadyShare { complete, ready: Ready { load, of, gone } } = shares;
+    Ok(match load.publish_settled(None)? {
+        Settled::Shown(shown) => {
+            SettledShares::Are(SharesAre::Published(of.shown(store, &complete, shown)))
+        }
+        Settled::Moved(load, _) => {
+            let ready = Ready { load: *load, of, gone };
+            SettledShares::Moved(Box::new(ReadyShare { complete, ready }))
+        }
     })
+}
+
+impl ReadyOf {
+    /// What is said of shares that are visible; their journals go.
+    fn shown(self, store: &Store, complete: &[Complete], shown: Shown) -> PublishedShares {
+        // Published, whatever becomes of the rest: what stays is known to be.
+        complete.iter().for_each(|share| drop(remove_journal(store.layout(), &share.dir)));
+        PublishedShares {
+            id: self.id,
+            version: shown.version,
+            rows: shown.keys.map_or(self.total.rows, KeyCounts::kept),
+            rejects: self.total.rejects,
+            bytes_stored: self.bytes_stored,
+            segments: self.segments,
+            keys: shown.keys.filter(|_| self.on_conflict != OnConflict::Error),
+        }
+    }
 }
 
 fn show_deleting(store: &Store, load: ReadyLoad, table: &str, gone: &Deletions) -> Result<Shown> {

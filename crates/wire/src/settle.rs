@@ -13,13 +13,25 @@ pub enum RowIs {
 }
 
 /// Rows that are left out, by their numbers among those of the load in the order of the input.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflicts {
+    /// Rows of the load.
+    of: u64,
     /// First row, rows, and what they are, of rows that follow each other.
     runs: Vec<(u64, u64, RowIs)>,
 }
 
 impl Conflicts {
+    /// None of so many rows.
+    pub fn new(of: u64) -> Self {
+        Conflicts { of, runs: Vec::new() }
+    }
+
+    /// Rows of the load, those that are left out among them.
+    pub fn of(&self) -> u64 {
+        self.of
+    }
+
     /// Adds a row behind all others.
     pub fn push(&mut self, number: u64, is: RowIs) {
         match self.runs.last_mut() {
@@ -42,9 +54,10 @@ impl Conflicts {
         self.runs.iter().map(|(_, rows, _)| rows).sum()
     }
 
-    /// The rows as bytes: of each run the rows before it that are not left out, and twice its rows, and 1 where these came earlier.
+    /// The rows as bytes: rows of the load, and of each run the rows before it that are not left out, and twice its rows, and 1 where these came earlier.
     pub fn encode(&self) -> Vec<u8> {
         let (mut out, mut end) = (Vec::new(), 0);
+        put_varint(&mut out, self.of);
         put_varint(&mut out, self.runs.len() as u64);
         for (first, rows, is) in &self.runs {
             put_varint(&mut out, first - end);
@@ -54,12 +67,13 @@ impl Conflicts {
         out
     }
 
-    /// Reads what [`Self::encode`] wrote, of a load with so many rows.
+    /// Reads what [`Self::encode`] wrote.
     ///
     /// # Errors
     /// `Corrupt` when it is none.
-    pub fn decode(bytes: &[u8], rows: u64) -> Result<Self> {
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = ByteReader::new(bytes);
+        let rows = reader.varint()?;
         let count = reader.count(2)?;
         let (mut runs, mut end) = (Vec::with_capacity(count), 0_u64);
         for _ in 0..count {
@@ -77,7 +91,7 @@ impl Conflicts {
             }
         }
         reader.finish()?;
-        Ok(Conflicts { runs })
+        Ok(Conflicts { of: rows, runs })
     }
 }
 
@@ -90,18 +104,20 @@ mod tests {
     fn rows_come_back_and_others_than_there_are_do_not() {
         let rows =
             [(3, RowIs::InTable), (4, RowIs::InTable), (5, RowIs::Earlier), (9, RowIs::Earlier)];
-        let mut conflicts = Conflicts::default();
+        let mut conflicts = Conflicts::new(10);
         rows.iter().for_each(|(number, is)| conflicts.push(*number, *is));
         let bytes = conflicts.encode();
-        let same = Conflicts::decode(&bytes, 10).unwrap();
+        let same = Conflicts::decode(&bytes).unwrap();
         assert_eq!((same.rows().collect::<Vec<_>>(), same.count()), (rows.to_vec(), 4));
-        assert!(Conflicts::decode(&bytes, 9).is_err());
+        assert!(Conflicts::decode(&Conflicts { of: 9, ..conflicts }.encode()).is_err());
         for cut in 0..bytes.len() {
-            assert!(Conflicts::decode(&bytes[..cut], 10).is_err());
+            assert!(Conflicts::decode(&bytes[..cut]).is_err());
         }
-        let mut none = vec![1];
+        let mut none = Vec::new();
+        put_varint(&mut none, u64::MAX);
+        none.push(1);
         put_varint(&mut none, u64::MAX);
         put_varint(&mut none, u64::MAX);
-        assert!(Conflicts::decode(&none, u64::MAX).is_err());
+        assert!(Conflicts::decode(&none).is_err());
     }
 }

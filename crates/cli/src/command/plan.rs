@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use coload::{Error, Inputs, Origin, PlanRequest, plan_with};
+use coload::{ConflictRule, Error, Inputs, Origin, PlanRequest, plan_with};
 use coload_load::{Split, SplitMethod, SplitPart, SplitPlan, plan_splits};
+use coload_store::OnConflict;
 use serde_json::{Value, json};
 
 use crate::args::{PlanArgs, ReportForm};
@@ -41,7 +42,12 @@ fn explicit(args: &PlanArgs, inputs: &Inputs) -> Done<SplitPlan> {
             "nothing to plan: the inputs hold no record".to_owned(),
         )));
     };
-    Ok(plan_splits(&plan.request, args.workers, args.splits.rules())?)
+    let mut request = plan.request;
+    if args.on_conflict.as_ref().is_some_and(|rule| *rule != ConflictRule::Error) {
+        // Whichever it is: who reads what is the same.
+        request.on_conflict = OnConflict::Ignore;
+    }
+    Ok(plan_splits(&request, args.workers, args.splits.rules())?)
 }
 
 fn text(plan: &SplitPlan, inputs: &Inputs, count: usize) -> String {

@@ -163,6 +163,29 @@ fn keys_of_text_are_sorted_within_the_budget() {
     }
 }
 
+/// Rows of many columns in the order of a text: buckets of keys left as much memory as they took, and pages of keys that trees were
+/// built of stayed in the memory of the process.
+#[test]
+fn wide_rows_in_the_order_of_a_text_stay_within_the_budget() {
+    let sandbox = Sandbox::new();
+    let rows = 250_000;
+    let mut file = String::new();
+    for row in 0..rows {
+        let x = mix(row, 3);
+        let _ = write!(file, "order-{x:016x}-{row:08},{row},{},{}", x % 200_000, x % 7);
+        let _ =
+            write!(file, ",{}.{:02},199{}-0{}-1{}", x % 90_000, x % 100, x % 9, x % 8 + 1, x % 9);
+        let _ = writeln!(file, ",mode {},comment {:x} of {}", x % 7, x >> 9, x % 1_000);
+    }
+    sandbox.write("t.csv", file);
+    let columns = "k VARCHAR, a BIGINT, b BIGINT, c INTEGER, d DECIMAL(15,2), e DATE, f VARCHAR, g VARCHAR, PRIMARY KEY (k)";
+    for threads in ["1", "2"] {
+        let peak = load(&sandbox, "t.csv", &["--columns", columns, "--threads", threads]);
+        assert!(peak < PEAK_KIB_MAX, "{threads} threads: {peak} KiB");
+        assert_eq!(sandbox.query("SELECT count(*) FROM t"), [rows.to_string()]);
+    }
+}
+
 /// Keys of long texts are compared with those of the table within the budget.
 #[test]
 fn long_keys_stay_within_the_budget() {

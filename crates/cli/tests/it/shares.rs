@@ -232,20 +232,120 @@ fn keys_give_way_between_shares_and_to_those_of_the_table() {
     });
 }
 
-/// Who read a record may be gone when it is known whose key comes twice.
+/// Records of which keys come twice, near and far apart, and are in the table, whose ids are below 40; texts have newlines in quotes, and some
+/// records are none.
+fn colliding(rows: u64) -> String {
+    let mut text = String::from("id,note,n\n");
+    for row in 0..rows {
+        let id = match row % 5 {
+            0 => row / 10,
+            1 => row * 7 % rows,
+            _ => row,
+        };
+        let note = match row % 7 {
+            0 => format!("\"a\n{id},plain,5\n\""),
+            3 => format!("\"{}\"", "line\n".repeat((row % 90) as usize)),
+            _ => format!("note {row}"),
+        };
+        match row % 211 {
+            17 => text.push_str(&format!("none,{note},{row}\n")),
+            _ => text.push_str(&format!("{id},{note},{}\n", row % 1000)),
+        }
+    }
+    text
+}
+
+const MAKE_KEYED: &str = "(id BIGINT NOT NULL, note VARCHAR, n INTEGER, PRIMARY KEY (id))";
+const REJECT: [&str; 4] = ["--on-conflict", "reject", "--max-rejects", "100%"];
+
+/// A table with keys below 40.
+fn make_keyed(sandbox: &Sandbox, table: &str) {
+    let make = format!(
+        "CREATE TABLE {table} {MAKE_KEYED}; INSERT INTO {table} SELECT value, 'old', -1 FROM generate_series(0, 39) AS s(value)"
+    );
+    sandbox.run(&["sql", "--store", "store", "-c", &make]).ok();
+}
+
+/// What a load of one process makes of these records: its rows, its file of rejects, and what the report says of keys.
+fn as_one_process(sandbox: &Sandbox, into: &str) -> (Vec<String>, String, serde_json::Value) {
+    make_keyed(sandbox, "one");
+    let args = ["load", "t.csv", "--into", into, "--table", "one", "--rejects", "one.csv"];
+    let run = sandbox.run(&[&args[..], &REJECT, &["--report", "json"]].concat()).ok();
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert!(report["keys"]["rejected"].as_u64().unwrap() > 100, "{report}");
+    let told = std::fs::read_to_string(sandbox.path("one.csv")).unwrap();
+    (sandbox.query("SELECT * FROM one ORDER BY id"), told, report)
+}
+
 #[test]
-fn records_of_shares_are_no_rejects_for_their_keys() {
+fn records_of_shares_are_rejects_for_their_keys_as_those_of_one_process() {
+    with_each_target(|sandbox, into| {
+        sandbox.write("t.csv", colliding(1500));
+        sandbox.run(&["load", "t.csv", "--into", into, "--table", "other"]).ok();
+        let (rows, rejects, one) = as_one_process(sandbox, into);
+        let orders: [&[u32]; 4] = [&[1], &[2, 1], &[2, 3, 1], &[5, 1, 4, 2, 3]];
+        for (number, order) in orders.into_iter().enumerate() {
+            let (table, id) = (format!("t{number}"), format!("{number:032x}"));
+            make_keyed(sandbox, &table);
+            let mut last = None;
+            for worker in order {
+                let file = format!("{table}-{worker}.csv");
+                let worker = format!("{worker}/{}", order.len());
+                let mut args = vec!["load", "t.csv", "--into", into, "--worker", &worker];
+                args.extend(["--load-id", &id, "--table", &table, "--rejects", &file]);
+                args.extend(["--split-min", "700", "--chunk-size", "900"]);
+                args.extend(["--fragments-per-partition", "2", "--report", "json"]);
+                let run = sandbox.run(&[&args[..], &REJECT].concat()).ok();
+                last = Some((file, serde_json::from_str::<serde_json::Value>(&run.out).unwrap()));
+            }
+            let (file, report) = last.unwrap();
+            let share = &report["share"];
+            assert_eq!(share["keys"], one["keys"], "{order:?}");
+            assert_eq!(share["load_rows"], one["rows"], "{order:?}");
+            assert_eq!(share["load_rejects"], one["rejects"], "{order:?}");
+            assert_eq!(report["first_rejects"], one["first_rejects"], "{order:?}");
+            assert_eq!(sandbox.query(&format!("SELECT * FROM {table} ORDER BY id")), rows);
+            // All rejects of the load, as one process writes them.
+            let told = std::fs::read_to_string(sandbox.path(&format!("{file}.load"))).unwrap();
+            assert!(told == rejects, "{order:?}: {told}");
+        }
+        let place = if into == "store" { "--store" } else { "--server" };
+        assert_eq!(sandbox.run(&["loads", place, into]).ok().out.matches("share").count(), 0);
+    });
+}
+
+/// The limit is that of all rejects together, and names the record that one process would name.
+#[test]
+fn rejects_for_keys_of_all_shares_are_under_one_limit() {
+    with_each_target(|sandbox, into| {
+        sandbox.write("t.csv", colliding(400).replace("none,", "9999,"));
+        sandbox.run(&["load", "t.csv", "--into", into, "--table", "other"]).ok();
+        make_keyed(sandbox, "t");
+        let limit = ["--on-conflict", "reject", "--max-rejects", "5"];
+        let one = ["load", "t.csv", "--into", into, "--table", "t"];
+        let wanted = sandbox.run(&[&one[..], &limit].concat()).err;
+        let wanted = wanted.split_once("t.csv").unwrap().1.split_once('(').unwrap().0.to_owned();
+        share(sandbox, "t.csv", into, "2/2", &limit).ok();
+        share(sandbox, "t.csv", into, "1/2", &limit)
+            .fails(1, &[&wanted, "this reject is one over --max-rejects 5"]);
+        assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["40"]);
+    });
+}
+
+#[test]
+fn keys_of_shares_of_a_table_that_is_made_are_told_and_given() {
     let sandbox = Sandbox::new();
     sandbox.write("t.csv", "id,note,n\n0,a,1\n1,b,2\n");
     sandbox.run(&["load", "t.csv", "--into", "store", "--table", "other"]).ok();
     let make = "CREATE TABLE t (id BIGINT NOT NULL, note VARCHAR, n INTEGER, PRIMARY KEY (id))";
     sandbox.run(&["sql", "--store", "store", "-c", make]).ok();
-    let reject = ["--on-conflict", "reject"];
-    share(&sandbox, "t.csv", "store", "1/2", &reject).fails(1, &["not for a share", "ignore"]);
     for worker in ["1/2", "2/2"] {
         share(&sandbox, "t.csv", "store", worker, &[]).ok();
     }
     assert_eq!(seen(&sandbox), expected(2));
+    // Who reads what is not known where names say it.
+    let many = ["--on-conflict", "reject", "--explicit-max", "0"];
+    share(&sandbox, "t.csv", "store", "1/2", &many).fails(1, &["--explicit-max"]);
     // A key that is there already, and a key of a table that is made.
     let id = "00000000000000000000000000000abc";
     let other = |worker, more: &[&str]| {
@@ -424,15 +524,22 @@ fn more_workers_than_splits_have_nothing_to_do() {
 const KILLING: Duration = Duration::from_secs(20);
 const WORKERS: usize = 4;
 
-fn spawn(sandbox: &Sandbox, into: &str, worker: usize) -> Child {
+fn spawn(sandbox: &Sandbox, into: &str, worker: usize, flags: &[&str]) -> Child {
+    let file = format!("rejects-{worker}.csv");
     let worker = format!("{}/{WORKERS}", worker + 1);
-    let mut command = sandbox.command(&args("t.csv", into, &worker, &["--columns", COLUMNS]));
+    let flags = [flags, &["--rejects", &file]].concat();
+    let mut command = sandbox.command(&args("t.csv", into, &worker, &flags));
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Starts and kills workers at random, some twice at once, until all have ended well once. `restart` may put another server
 /// in the place of the one before.
-fn kill_workers(sandbox: &Sandbox, random: &mut Random, mut restart: impl FnMut(u64) -> String) {
+fn kill_workers(
+    sandbox: &Sandbox,
+    random: &mut Random,
+    flags: &[&str],
+    mut restart: impl FnMut(u64) -> String,
+) {
     let started = Instant::now();
     let (mut done, mut kills) = ([false; WORKERS], 0);
     let longest = 400;
@@ -441,7 +548,7 @@ fn kill_workers(sandbox: &Sandbox, random: &mut Random, mut restart: impl FnMut(
         let mut running: Vec<(usize, Child)> = Vec::new();
         for worker in 0..WORKERS {
             for _ in 0..random.below(3) {
-                running.push((worker, spawn(sandbox, &into, worker)));
+                running.push((worker, spawn(sandbox, &into, worker, flags)));
             }
         }
         std::thread::sleep(Duration::from_millis(random.below(longest)));
@@ -466,7 +573,7 @@ fn workers_that_are_killed_bring_each_row_once_into_a_store() {
     println!("COLOAD_SEED={seed}");
     let sandbox = Sandbox::new();
     sandbox.write("t.csv", tricky(3000));
-    kill_workers(&sandbox, &mut Random(seed), |_| "store".to_owned());
+    kill_workers(&sandbox, &mut Random(seed), &["--columns", COLUMNS], |_| "store".to_owned());
     assert_eq!(seen(&sandbox), expected(3000));
     assert_eq!(sandbox.run(&["loads", "--store", "store"]).ok().out.lines().count(), 1);
 }
@@ -478,7 +585,7 @@ fn workers_and_servers_that_are_killed_bring_each_row_once() {
     let sandbox = Sandbox::new();
     sandbox.write("t.csv", tricky(3000));
     let mut server = Some(Server::start(&sandbox, &[]));
-    kill_workers(&sandbox, &mut Random(seed), |dice| {
+    kill_workers(&sandbox, &mut Random(seed), &["--columns", COLUMNS], |dice| {
         if dice == 0 {
             // Killed, and started again.
             drop(server.take());
@@ -486,4 +593,39 @@ fn workers_and_servers_that_are_killed_bring_each_row_once() {
         server.get_or_insert_with(|| Server::start(&sandbox, &[])).url()
     });
     assert_eq!(seen(&sandbox), expected(3000));
+}
+
+/// The files of all rejects that were written: one of each worker that told them, in the end or until it was killed.
+fn told(sandbox: &Sandbox) -> Vec<String> {
+    let files = (0..WORKERS).map(|worker| sandbox.path(&format!("rejects-{worker}.csv.load")));
+    files.filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+}
+
+#[test]
+fn workers_that_are_killed_tell_the_records_whose_keys_are_there() {
+    let seed = seed();
+    println!("COLOAD_SEED={seed}");
+    for served in [false, true] {
+        let sandbox = Sandbox::new();
+        sandbox.write("t.csv", colliding(2500));
+        let mut server = None;
+        let mut into = |dice| {
+            if dice == 0 {
+                drop(server.take());
+            }
+            match served {
+                true => server.get_or_insert_with(|| Server::start(&sandbox, &[])).url(),
+                false => "store".to_owned(),
+            }
+        };
+        sandbox.run(&["load", "t.csv", "--into", "store", "--table", "other"]).ok();
+        let (rows, rejects, _) = as_one_process(&sandbox, &into(1));
+        make_keyed(&sandbox, "t");
+        kill_workers(&sandbox, &mut Random(seed), &REJECT, &mut into);
+        assert_eq!(sandbox.query("SELECT * FROM t ORDER BY id"), rows);
+        let told = told(&sandbox);
+        assert!(!told.is_empty() && told.iter().all(|told| *told == rejects), "{}", told.len());
+        let loads = "SELECT count(*) FROM t WHERE n = -1";
+        assert_eq!(sandbox.query(loads), ["40"]);
+    }
 }

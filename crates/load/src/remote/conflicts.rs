@@ -14,6 +14,7 @@ use crate::account::Account;
 use crate::legs::read_again;
 use crate::load::Load;
 use crate::request::LoadRequest;
+use crate::share_rejects::tell_of_load;
 use crate::target::Rejecting;
 
 /// Whether the rows of each chunk were counted when it was parsed.
@@ -35,16 +36,7 @@ pub fn tell(
     conflicts: &Conflicts,
     (before, chunks): (&Account, ChunksAre),
 ) -> Result<Account> {
-    let rows: Vec<ConflictingRow> = conflicts
-        .rows()
-        .map(|(number, is)| ConflictingRow {
-            number,
-            meets: match is {
-                RowIs::InTable => MeetsKey::InTable,
-                RowIs::Earlier => MeetsKey::Earlier,
-            },
-        })
-        .collect();
+    let rows = rows_of(conflicts);
     let (schema, key) = (&load.request.schema, key_of(load.request, remote)?);
     let counted;
     let chunk_rows = match chunks {
@@ -59,13 +51,37 @@ pub fn tell(
     };
     let target = Rejecting::new(&rows, chunk_rows, (schema, &key));
     let told = read_again(load, &target)?.account;
-    let rows_of = |account: &Account| account.files().iter().map(|file| file.rows).sum::<u64>();
-    if rows_of(&told) + rows.len() as u64 != rows_of(before) {
+    let count = |account: &Account| account.files().iter().map(|file| file.rows).sum::<u64>();
+    if count(&told) + rows.len() as u64 != count(before) {
         return Err(Error::Corrupt(
             "inputs have other records when they are read again; nothing was loaded".into(),
         ));
     }
     Ok(told)
+}
+
+/// The account of all of the load of a share, of which some rows are rejects.
+///
+/// # Errors
+/// Those of [`tell_of_load`].
+pub fn tell_shares(
+    load: Load<'_>,
+    remote: &RemoteOptions,
+    conflicts: &Conflicts,
+) -> Result<Account> {
+    let key = key_of(load.request, remote)?;
+    tell_of_load(load, (&rows_of(conflicts), &key), conflicts.of())
+}
+
+fn rows_of(conflicts: &Conflicts) -> Vec<ConflictingRow> {
+    let row = |(number, is)| ConflictingRow {
+        number,
+        meets: match is {
+            RowIs::InTable => MeetsKey::InTable,
+            RowIs::Earlier => MeetsKey::Earlier,
+        },
+    };
+    conflicts.rows().map(row).collect()
 }
 
 /// The key of the table.

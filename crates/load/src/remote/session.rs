@@ -18,12 +18,13 @@ use coload_wire::{
 };
 
 use super::choose::{Chooser, Sorts};
-use super::conflicts::{ChunksAre, tell};
+use super::conflicts::{ChunksAre, tell, tell_shares};
 use super::going::Going;
 use super::sender::Sender;
 use super::sorting::SortRows;
 use super::whole_inputs::{self, send_whole};
 use super::{LoadList, RemoteOptions, RemoteWork};
+use crate::account::Account;
 use crate::file_report::FileCounts;
 use crate::hooks::Hooks;
 use crate::legs::{run_once, way_of};
@@ -34,6 +35,7 @@ use crate::report::{
     published_without_rejects,
 };
 use crate::request::LoadRequest;
+use crate::share_rejects::put_told;
 use crate::workers::thread_failed;
 
 /// How long a server may take for an answer that needs no work.
@@ -121,13 +123,26 @@ fn run(
     let mut hello = vec![WIRE_VERSION];
     going.description.put(&mut hello);
     client.open(Message::new(HELLO, hello))?;
-    let answer = wait_for(client, &[WELCOME, DONE, MAP], ANSWER_TIMEOUT, &going.hooks.cancel)?;
+    // All shares of a load may have to be published, or told, before the client of one that was complete hears of it.
+    let timeout = match going.request.share {
+        Some(_) => WORK_TIMEOUT,
+        None => ANSWER_TIMEOUT,
+    };
+    let kinds = [WELCOME, DONE, MAP, CONFLICTS];
+    let answer = wait_for(client, &kinds, timeout, &going.hooks.cancel)?;
     if answer.kind == MAP {
         going.cluster = Some(Box::new(Map::decode(&answer.bytes)?));
         return Ok(None);
     }
     if answer.kind == DONE {
         return Ok(Some(report(&going.request, &Done::decode(&answer.bytes)?)));
+    }
+    if answer.kind == CONFLICTS {
+        let tell = |conflicts: &Conflicts| tell_shares(going.load(), remote, conflicts);
+        let (done, told) = settle(going, remote, client, answer, tell)?;
+        let mut report = report(&going.request, &done);
+        told.into_iter().for_each(|told| put_told(&mut report, told));
+        return Ok(Some(report));
     }
     let welcome = Welcome::decode(&answer.bytes)?;
     if going.description.again == Again::Yes
@@ -222,20 +237,15 @@ fn go_on(
         true => ChunksAre::Counted,
         false => ChunksAre::Unknown,
     };
-    let mut told = None;
-    let done = loop {
-        let answer = wait_for(client, &[DONE, CONFLICTS], WORK_TIMEOUT, &load.hooks.cancel)?;
-        if answer.kind == DONE {
-            break Done::decode(&answer.bytes)?;
-        }
-        let conflicts = Conflicts::decode(&answer.bytes, finish.rows)?;
-        told = match conflicts.count() {
-            // Others changed the table, and now all rows fit.
-            0 => None,
-            _ => Some(tell(load, remote, &conflicts, (&account, chunks))?),
-        };
-        going.check_inputs(remote)?;
-        client.push(Message::new(SETTLE, Vec::new()))?;
+    let answer = wait_for(client, &[DONE, CONFLICTS], WORK_TIMEOUT, &load.hooks.cancel)?;
+    let (done, told) =
+        settle(going, remote, client, answer, |conflicts| match load.request.share.is_some() {
+            true => tell_shares(load, remote, conflicts),
+            false => tell(load, remote, conflicts, (&account, chunks)),
+        })?;
+    let (of_load, told) = match load.request.share.is_some() {
+        true => (told, None),
+        false => (None, told),
     };
     let mut account = told.unwrap_or(account);
     let output = account.take_output();
@@ -247,12 +257,36 @@ fn go_on(
     }
     report.files = files;
     report.rejects = rejects;
+    of_load.into_iter().for_each(|told| put_told(&mut report, told));
     report.partitions = partitions;
     report.network.get_or_insert_default().partitions_known = known.len();
     clock.add(Step::Sort, chooser.sorting_ns());
     report.set_steps(&clock);
     report.placement = Some(chooser.into_report(load.request.schema.columns()));
     Ok(Some(report))
+}
+
+/// Tells the records that the server asks for, until the load is published; with the account of what was told last.
+fn settle(
+    going: &Going<'_>,
+    remote: &RemoteOptions,
+    client: &Client,
+    mut answer: Message,
+    tell: impl Fn(&Conflicts) -> Result<Account>,
+) -> Result<(Done, Option<Account>)> {
+    let mut told = None;
+    while answer.kind == CONFLICTS {
+        let conflicts = Conflicts::decode(&answer.bytes)?;
+        told = match conflicts.count() {
+            // Others changed the table, and now all rows fit.
+            0 => None,
+            _ => Some(tell(&conflicts)?),
+        };
+        going.check_inputs(remote)?;
+        client.push(Message::new(SETTLE, Vec::new()))?;
+        answer = wait_for(client, &[DONE, CONFLICTS], WORK_TIMEOUT, &going.hooks.cancel)?;
+    }
+    Ok((Done::decode(&answer.bytes)?, told))
 }
 
 /// Sends the text of columns that became text, for the partitions before they did. The other columns are not parsed

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use coload_ddl::{Key, KeyKind};
-use coload_load::LoadReport;
+use coload_load::{LoadReport, SharedLoad, SplitRules, plan_splits};
 use coload_source::{Dialect, Reject};
-use coload_store::{KeyCounts, OnConflict, Store};
-use coload_types::{Plain, Result, Value};
+use coload_store::{
+    KeyCounts, LoadId, OnConflict, SettledShares, ShareOf, SharesAre, SharesReady, SortWith, Store,
+};
+use coload_types::{Error, Plain, Result, Value};
+use coload_wire::{PlanPrint, RejectLimit};
 use proptest::prelude::*;
 
 use crate::support::*;
@@ -237,6 +240,122 @@ proptest! {
             prop_assert_eq!(&live_rows(&store), &there);
         }
     }
+}
+
+/// Loads all shares of a load, beginning with the one behind `first`; what the last told.
+fn load_shares(
+    store: &Store,
+    dir: &tempfile::TempDir,
+    options: &Options,
+    (workers, first, id): (usize, usize, u128),
+) -> Result<LoadReport> {
+    let rules = SplitRules { explicit_max: 100, split_bytes_min: 1 };
+    let plan = plan_splits(&options.request, workers, rules).unwrap();
+    let mut last = Err(Error::Invalid("no workers".into()));
+    for number in (0..workers).map(|n| (n + first) % workers + 1) {
+        let mut request = options.request.clone();
+        request.rejects_file = Some(dir.path().join(format!("rejects-{number}.csv")));
+        let print = PlanPrint::default();
+        let shared = SharedLoad::new(request, plan.clone(), print, LoadId::from_u128(id)).unwrap();
+        last = shared.load(number as u32, &options.resources, &options.hooks, store);
+        if last.is_err() {
+            break;
+        }
+        // As the file of one process.
+        let of_load = dir.path().join(format!("rejects-{number}.csv.load"));
+        if of_load.exists() {
+            std::fs::rename(of_load, dir.path().join("rejects.csv")).unwrap();
+        }
+    }
+    last
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn the_order_of_the_inputs_decides_for_any_number_of_workers(
+        loads in proptest::collection::vec(
+            (drawn_inputs(), prop_oneof![
+                Just((OnConflict::Ignore, None)), Just((OnConflict::Replace, None)), Just((OnConflict::Newest(1), None)),
+                Just((OnConflict::Reject, None)), Just((OnConflict::Reject, None)), Just((OnConflict::Replace, Some(4))),
+            ], 1..5usize, 0..5usize),
+            1..5,
+        ),
+    ) {
+        let dir = scratch();
+        let store = Store::create_or_open(dir.path().join("s")).unwrap();
+        let mut there = BTreeMap::new();
+        for (number, (inputs, rule, workers, first)) in loads.iter().enumerate() {
+            let given: Vec<Given> = inputs.concat();
+            let _ = std::fs::remove_file(dir.path().join("rejects.csv"));
+            let options = options_of(&dir, inputs, *rule, 2);
+            let how = (*workers, *first, number as u128 + 1);
+            let report = load_shares(&store, &dir, &options, how).unwrap();
+            let (next, counts) = model(&there, &given, *rule).unwrap();
+            let shares = report.shares.as_ref().unwrap();
+            prop_assert_eq!(shares.keys, Some(counts));
+            prop_assert_eq!((shares.rows, shares.rejects), (counts.kept(), counts.rejected));
+            if counts.rejected > 0 {
+                let wanted = rejected(&there, inputs);
+                let places: Vec<(String, u64)> =
+                    wanted.iter().map(|(name, line, ..)| (name.clone(), *line)).collect();
+                prop_assert_eq!(rejected_places(&dir), places);
+                prop_assert_eq!(&told(&report)[..], &wanted[..wanted.len().min(10)]);
+            } else {
+                prop_assert!(!dir.path().join("rejects.csv").exists());
+            }
+            let remembered = store.snapshot().unwrap().table("t").unwrap().loads.last().unwrap().clone();
+            prop_assert_eq!(remembered.rejects, counts.rejected);
+            there = next;
+            prop_assert_eq!(&live_rows(&store), &there);
+        }
+        prop_assert!(store.list_journals().unwrap().is_empty());
+    }
+}
+
+/// Another writer comes while records of shares are told, and shares are dropped meanwhile.
+#[test]
+fn shares_that_meet_another_writer_are_told_once_more() {
+    let dir = scratch();
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    let given = |keys: &[&str]| keys.iter().map(|k| ((*k).to_owned(), Some(1))).collect::<Vec<_>>();
+    let reject = (OnConflict::Reject, None);
+    load_rows(&store, &dir, &[given(&["a", "b"])], reject, 2).unwrap();
+    let mut options = options_of(&dir, &[given(&["c", "a", "d", "c", "e"])], reject, 2);
+    options.request.max_rejects = RejectLimit::Count(1);
+    // All are complete, and the records are over the limit: nothing is published.
+    let refused = load_shares(&store, &dir, &options, (2, 0, 9)).unwrap_err().to_string();
+    assert!(refused.contains("one over --max-rejects 1"), "{refused}");
+    let of = ShareOf { load: LoadId::from_u128(9), number: 2, count: 2 };
+    let ready = || {
+        let with = SortWith { threads: 2, memory: 64 << 20 };
+        match store.ready_shares(of, "t", with, |_| Ok(())).unwrap() {
+            SharesReady::Ready(ready) => *ready,
+            SharesReady::Are(are) => panic!("{are:?}"),
+        }
+    };
+    let numbers = |ready: &mut coload_store::ReadyShare| -> Vec<u64> {
+        ready.find_rejects().unwrap().iter().map(|row| row.number).collect()
+    };
+    let (mut first, mut second) = (ready(), ready());
+    assert_eq!((numbers(&mut first), numbers(&mut second)), (vec![1, 3], vec![1, 3]));
+    load_rows(&store, &scratch(), &[given(&["d"])], reject, 1).unwrap();
+    let SettledShares::Moved(mut first) = store.publish_told(of, "t", first).unwrap() else {
+        panic!("published without a word of \"d\"");
+    };
+    assert_eq!(numbers(&mut first), [1, 2, 3]);
+    // Without having been told of it nobody publishes.
+    let with = SortWith { threads: 1, memory: 64 << 20 };
+    let untold = store.publish_shares(of, "t", with, |_| Ok(())).unwrap_err().to_string();
+    assert!(untold.contains("nothing was loaded"), "{untold}");
+    let published = store.publish_told(of, "t", *first).unwrap();
+    let SettledShares::Are(SharesAre::Published(all)) = published else { panic!("{published:?}") };
+    assert_eq!((all.rows, all.rejects, all.keys.unwrap().rejected), (2, 3, 3));
+    // Who comes second has published nothing.
+    let known = store.publish_told(of, "t", second).unwrap();
+    assert!(matches!(known, SettledShares::Are(SharesAre::Known(_))), "{known:?}");
+    assert_eq!(live_rows(&store).len(), 5);
 }
 
 #[test]

@@ -13,11 +13,12 @@ use coload_types::{Error, Result};
 use coload_wire::{DONE, Done, Finish, LoadDescription};
 
 use super::identity::key_of;
+use super::shares::AllShares;
 use super::{EXPIRE_INTERVAL, Inner, shares};
 use crate::active::{Active, panicked};
 use crate::duty::Duty;
 use crate::options::Keep;
-use crate::pending::Pending;
+use crate::pending::{Pending, Waits};
 use crate::whole_inputs::WholeInputs;
 
 impl Inner {
@@ -40,8 +41,12 @@ impl Inner {
 
     /// Publishes a load whose client has set aside the records that it was told.
     pub fn settle(&self, load: &Arc<Active>, attempt: u64) -> Result<Message> {
-        let pending = load.take_pending(attempt)?;
-        self.publishing(load, || self.show(load, pending))
+        match load.take_pending(attempt)? {
+            Waits::Load(pending) => self.publishing(load, || self.show(load, *pending)),
+            Waits::Shares(pending) => self.publishing(load, || {
+                self.show_shares(*pending).map(|shares| shares.answer_of(load))
+            }),
+        }
     }
 
     /// Does what may publish a load, which nobody goes on with meanwhile; forgets the load if it was.
@@ -74,8 +79,12 @@ impl Inner {
         let mut done = Done { id: id.as_u128(), rows: finish.rows, rejects, ..Done::default() };
         let target = load.target();
         if load.description.share.is_some() {
-            let done = self.finish_share(load, finish, (segments, rejects))?;
-            return Ok(Message::new(DONE, done.encode()));
+            let shares = self.finish_share(load, finish, (segments, rejects))?;
+            if let AllShares::ToTell(..) = shares {
+                // Its journal is complete: who comes again is not to go on with it.
+                drop(lock(&self.active).remove(&load.id));
+            }
+            return Ok(shares.answer_of(load));
         }
         if self.options.keep == Keep::Nothing {
             drop(lock(&load.journal).take().map(LoadJournal::remove));

@@ -5,18 +5,19 @@ use std::time::SystemTime;
 
 use coload_link::Message;
 use coload_store::{
-    JournalEntry, LoadId, LoadJournal, SegmentEntry, ShareSegment, SharesAre, merge_small_within,
+    JournalEntry, LoadId, LoadJournal, OnConflict, ReadyShare, SegmentEntry, SettledShares,
+    ShareSegment, SharesAre, SharesReady, merge_small_within,
 };
 use coload_threads::{lock, peak_memory_bytes, process_cpu_ns};
 use coload_types::{Error, Result};
 use coload_wire::{
-    DONE, Done, Finish, LoadDescription, Share, ShareCounts, SharesDone, journal_of_share,
-    show_numbers,
+    DONE, Done, Finish, LoadDescription, ShareCounts, SharesDone, journal_of_share, show_numbers,
 };
 
-use super::Inner;
+use super::{Begun, Inner};
 use crate::active::Active;
 use crate::options::Keep;
+use crate::pending::{Waits, ask_for};
 
 /// When something of the load of each share was acknowledged last, by the journals of the shares.
 pub(super) fn last_used(journals: &[JournalEntry]) -> HashMap<LoadId, SystemTime> {
@@ -32,6 +33,37 @@ pub(super) fn last_used(journals: &[JournalEntry]) -> HashMap<LoadId, SystemTime
         *used = (*used).max(entry.modified);
     }
     loads.iter().filter_map(|(load, entry)| Some((entry.id, *last.get(load)?))).collect()
+}
+
+/// Shares of a load that can be published when a client has told which of their records are rejects for their keys.
+#[derive(Debug)]
+pub struct PendingShares {
+    ready: Box<ReadyShare>,
+    description: LoadDescription,
+    /// What the client is told in the end.
+    done: Done,
+}
+
+/// What became of the shares of a load.
+#[derive(Debug)]
+pub(crate) enum AllShares {
+    /// What the client is told of them.
+    Done(Box<Done>),
+    /// They are ready, and the client is asked for these rows.
+    ToTell(Box<PendingShares>, Message),
+}
+
+impl AllShares {
+    /// What the client of a share is told; what waits for it is kept with the share.
+    pub fn answer_of(self, load: &Active) -> Message {
+        match self {
+            AllShares::Done(done) => Message::new(DONE, done.encode()),
+            AllShares::ToTell(pending, question) => {
+                *lock(&load.pending) = Some(Waits::Shares(pending));
+                question
+            }
+        }
+    }
 }
 
 fn corrupt() -> Error {
@@ -78,7 +110,7 @@ impl Inner {
         load: &Active,
         finish: &Finish,
         (segments, rejects): (Vec<SegmentEntry>, u64),
-    ) -> Result<Done> {
+    ) -> Result<AllShares> {
         let share = load.description.share.as_ref().ok_or_else(corrupt)?;
         let bytes_stored = segments.iter().map(|segment| segment.bytes).sum();
         let count = segments.len() as u64;
@@ -111,34 +143,91 @@ impl Inner {
         }
         drop(journal);
         self.prepare(share, finish.rows)?;
-        let are = self.publish_shares(&load.description, share)?;
-        let shares = SharesDone::new(share.of, &are);
-        let mut done = Done {
+        let done = Done {
             id: load.publish_id.as_u128(),
             rows: finish.rows,
             rejects,
             bytes_stored,
             segments: count,
-            shares: Some(shares),
-            ..self.done_of(&load.description, &are)
+            ..Done::default()
+        };
+        let mut shares = self.publish_shares(&load.description, done)?;
+        let done = match &mut shares {
+            AllShares::Done(done) => done,
+            AllShares::ToTell(pending, _) => &mut pending.done,
         };
         done.cpu_ns = process_cpu_ns() - load.cpu_started_ns;
         done.peak_memory = peak_memory_bytes();
-        Ok(done)
+        Ok(shares)
     }
 
-    /// What the client of a share is told that was complete before it came.
-    pub(super) fn complete_before(&self, description: &LoadDescription) -> Result<Message> {
+    /// What the client of a share is told, or asked, that was complete before it came.
+    pub(super) fn complete_before(&self, description: &LoadDescription) -> Result<Begun> {
         let share = description.share.as_ref().ok_or_else(corrupt)?;
         if let Some(complete) = self.store.complete_share(journal_of_share(share.of))? {
             self.prepare(share, complete.rows)?;
         }
-        let are = self.publish_shares(description, share)?;
-        let shares = SharesDone::new(share.of, &are);
-        let mut done =
-            Done { id: share.of.load.as_u128(), already: true, ..self.done_of(description, &are) };
-        if done.note.is_empty() {
-            done.note = match shares.missing.as_slice() {
+        let done = Done { id: share.of.load.as_u128(), already: true, ..Done::default() };
+        Ok(match self.publish_shares(description, done)? {
+            AllShares::Done(done) => Begun::Done(Message::new(DONE, done.encode())),
+            AllShares::ToTell(pending, question) => Begun::Shares(pending, question),
+        })
+    }
+
+    /// Publishes the shares of a load, if all are there and no record is to be told.
+    fn publish_shares(&self, description: &LoadDescription, done: Done) -> Result<AllShares> {
+        let share = description.share.as_ref().ok_or_else(corrupt)?;
+        let limit = description.max_rejects;
+        let check = |total| limit.check_shares(share.of, total);
+        let one = description.schema.key().map(|_| lock(&self.one_sort));
+        let (of, table, sort_with) = (share.of, &description.table, self.options.sort_with());
+        let ready = match description.on_conflict {
+            OnConflict::Reject => self.store.ready_shares(of, table, sort_with, check)?,
+            _ => SharesReady::Are(self.store.publish_shares(of, table, sort_with, check)?),
+        };
+        drop(one);
+        match ready {
+            SharesReady::Are(are) => Ok(self.done_with(description, done, &are)?),
+            SharesReady::Ready(ready) => {
+                self.look_at_shares(PendingShares { ready, description: description.clone(), done })
+            }
+        }
+    }
+
+    /// Looks which rows are rejects in the newest version; publishes the shares if none are.
+    fn look_at_shares(&self, mut pending: PendingShares) -> Result<AllShares> {
+        let rows = pending.ready.find_rejects()?;
+        if rows.is_empty() {
+            return self.show_shares(pending);
+        }
+        let question = ask_for(&rows, pending.ready.total().rows);
+        Ok(AllShares::ToTell(Box::new(pending), question))
+    }
+
+    /// Publishes shares whose rejects were told, or asks for them once more where others changed the table meanwhile.
+    pub(crate) fn show_shares(&self, pending: PendingShares) -> Result<AllShares> {
+        let PendingShares { ready, description, done } = pending;
+        let share = description.share.as_ref().ok_or_else(corrupt)?;
+        match self.store.publish_told(share.of, &description.table, *ready)? {
+            SettledShares::Are(are) => self.done_with(&description, done, &are),
+            SettledShares::Moved(ready) => {
+                self.look_at_shares(PendingShares { ready, description, done })
+            }
+        }
+    }
+
+    /// What a client is told at last.
+    fn done_with(
+        &self,
+        description: &LoadDescription,
+        done: Done,
+        are: &SharesAre,
+    ) -> Result<AllShares> {
+        let share = description.share.as_ref().ok_or_else(corrupt)?;
+        let shares = SharesDone::new(share.of, are);
+        let Done { version, mut note, .. } = self.done_of(description, are);
+        if note.is_empty() && done.already {
+            note = match shares.missing.as_slice() {
                 [] => format!("share {} was complete, and all are published now", share.shown()),
                 missing => format!(
                     "share {} was complete before; missing: {}",
@@ -147,16 +236,7 @@ impl Inner {
                 ),
             };
         }
-        done.shares = Some(shares);
-        Ok(Message::new(DONE, done.encode()))
-    }
-
-    fn publish_shares(&self, description: &LoadDescription, share: &Share) -> Result<SharesAre> {
-        let limit = description.max_rejects;
-        let check = |total| limit.check_shares(share.of, total);
-        let _one = description.schema.key().map(|_| lock(&self.one_sort));
-        let sort_with = self.options.sort_with();
-        self.store.publish_shares(share.of, &description.table, sort_with, check)
+        Ok(AllShares::Done(Box::new(Done { version, note, shares: Some(shares), ..done })))
     }
 
     /// The version that shows the shares, and what was merged after it.
@@ -190,8 +270,12 @@ impl Inner {
                 continue;
             }
             asked.push(share.of.load);
+            if description.on_conflict == OnConflict::Reject {
+                // Who tells the records that are rejects is a client: it comes again.
+                continue;
+            }
             // What does not fit is told to whoever comes again.
-            let _ = self.publish_shares(&description, share);
+            let _ = self.publish_shares(&description, Done::default());
         }
         Ok(())
     }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coload_ddl::{Key, KeyKind, parse_columns};
-use coload_load::{RemoteOptions, RemoteWork};
+use coload_load::{RemoteOptions, RemoteWork, SharedLoad, SplitRules, plan_splits};
 use coload_receive::{Need, Permission, ReceiveOptions};
-use coload_store::{KeyCounts, OnConflict, Store, VerifyOptions, verify};
+use coload_store::{KeyCounts, LoadId, OnConflict, Store, VerifyOptions, verify};
 use coload_types::{Error, Plain, Value};
+use coload_wire::{PlanPrint, RejectLimit};
 
 use crate::faults::{Process, rounds, seed};
 use crate::setup::{ADAPTIVE, ALL, NONE, Options, SIZE, Server, load, load_remote, mix, options};
@@ -280,7 +281,7 @@ fn records_whose_keys_are_there_are_rejects_at_a_server_as_in_a_store_of_this_ma
     let out = folder.path().join("rejects.csv");
     let rejecting = |file: &Path, table: &str| {
         let mut options = keyed(file, table, OnConflict::Reject);
-        options.request.max_rejects = coload_wire::RejectLimit::Percent(100.0);
+        options.request.max_rejects = RejectLimit::Percent(100.0);
         options.request.rejects_file = Some(out.clone());
         options
     };
@@ -311,7 +312,7 @@ fn records_whose_keys_are_there_are_rejects_at_a_server_as_in_a_store_of_this_ma
     }
     // Over the limit nothing is there, and nothing stays of it.
     let mut few = rejecting(&files[0], "few");
-    few.request.max_rejects = coload_wire::RejectLimit::Count(10);
+    few.request.max_rejects = RejectLimit::Count(10);
     for work in [ALL, RemoteWork::Seq] {
         let mut remote = server.remote();
         remote.work = work;
@@ -330,7 +331,7 @@ fn a_server_that_is_killed_while_records_are_told_tells_them_again() {
     let out = folder.path().join("rejects.csv");
     let rejecting = |table: &str| {
         let mut options = keyed(&file, table, OnConflict::Reject);
-        options.request.max_rejects = coload_wire::RejectLimit::Percent(100.0);
+        options.request.max_rejects = RejectLimit::Percent(100.0);
         options.request.rejects_file = Some(out.clone());
         options
     };
@@ -360,6 +361,114 @@ fn a_server_that_is_killed_while_records_are_told_tells_them_again() {
         if !report.already {
             assert!(std::fs::read_to_string(&out).unwrap() == told, "{table}");
         }
+        assert!(store.list_journals().unwrap().is_empty());
+    }
+}
+
+/// The load of several workers of which all have these options, each with a file of rejects of its own.
+fn shared(options: &Options, workers: usize, id: u128) -> SharedLoad {
+    let rules = SplitRules { explicit_max: 100, split_bytes_min: 1 };
+    let plan = plan_splits(&options.request, workers, rules).unwrap();
+    let (print, id) = (PlanPrint::default(), LoadId::from_u128(id));
+    SharedLoad::new(options.request.clone(), plan, print, id).unwrap()
+}
+
+#[test]
+fn records_of_shares_at_a_server_are_rejects_for_their_keys_as_those_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [0, 1].map(|n| folder.path().join(format!("{n}.csv")));
+    files.iter().zip([1, 2]).for_each(|(file, salt)| write_records(file, 3_000, salt));
+    let out = folder.path().join("rejects.csv");
+    let rejecting = |file: &Path, table: &str| {
+        let mut options = keyed(file, table, OnConflict::Reject);
+        options.request.max_rejects = RejectLimit::Percent(100.0);
+        options.request.rejects_file = Some(out.clone());
+        options
+    };
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    let wanted: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let report = load(&embedded, &rejecting(file, "t")).unwrap();
+            (report.keys, report.reject_count(), rejects_of(&out, &report))
+        })
+        .collect();
+    let rows = live(&embedded, "t");
+    let server = Server::start(&folder.path().join("server"), ReceiveOptions::default());
+    let of_load = folder.path().join("rejects.csv.load");
+    let mut id = 0;
+    for (number, (work, text_share)) in
+        [(ALL, None), (NONE, None), (SIZE, Some(0.5)), (ADAPTIVE, None)].into_iter().enumerate()
+    {
+        let table = format!("t{number}");
+        for (file, (keys, rejects, told)) in files.iter().zip(&wanted) {
+            let mut remote = server.remote();
+            (remote.work, remote.text_share) = (work, text_share);
+            let options = rejecting(file, &table);
+            let workers = number + 1;
+            id += 1;
+            let shared = shared(&options, workers, id);
+            let mut last = None;
+            for worker in (1..=workers as u32).rev() {
+                let (resources, hooks) = (&options.resources, &options.hooks);
+                last = Some(shared.load(worker, resources, hooks, &remote).unwrap());
+            }
+            let report = last.unwrap();
+            let done = report.shares.as_ref().unwrap();
+            assert_eq!((done.keys, done.rejects), (*keys, *rejects), "{work:?}");
+            assert!(rejects_of(&of_load, &report) == *told, "{work:?}");
+            std::fs::remove_file(&of_load).unwrap();
+            // Whoever comes again is told that it is done.
+            let again = shared.load(1, &options.resources, &options.hooks, &remote).unwrap();
+            assert!(again.earlier.is_some() && !of_load.exists());
+        }
+        assert!(live(&server.store, &table) == rows, "{work:?}");
+    }
+    assert!(server.store.list_journals().unwrap().is_empty());
+}
+
+/// A server that starts publishes shares that are all complete, but for those whose records have to be told.
+#[test]
+fn a_server_that_is_killed_while_records_of_shares_are_told_is_told_them_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.csv");
+    write_records(&file, 8_000, 3);
+    let out = folder.path().join("rejects.csv");
+    let of_load = folder.path().join("rejects.csv.load");
+    let rejecting = |table: &str| {
+        let mut options = keyed(&file, table, OnConflict::Reject);
+        options.request.max_rejects = RejectLimit::Percent(100.0);
+        options.request.rejects_file = Some(out.clone());
+        options
+    };
+    let embedded = Store::create_or_open(folder.path().join("embedded")).unwrap();
+    load(&embedded, &rejecting("t")).unwrap();
+    let (rows, told) = (live(&embedded, "t"), std::fs::read_to_string(&out).unwrap());
+    let path = folder.path().join("server");
+    let seed = seed();
+    for round in 0..rounds(4) {
+        let mut server = Process::start(&path, "127.0.0.1:0");
+        let table = format!("t{round}");
+        let mut remote = RemoteOptions::new(server.address.clone());
+        (remote.work, remote.patience) = (WORKS[(round % 4) as usize], Duration::from_secs(20));
+        let options = rejecting(&table);
+        let shared = shared(&options, 2, 70 + u128::from(round));
+        let loading = std::thread::spawn(move || {
+            [2, 1].map(|worker| shared.load(worker, &options.resources, &options.hooks, &remote))
+        });
+        for kill in 0..4 {
+            let random = mix(seed ^ mix(round * 23 + kill));
+            std::thread::sleep(Duration::from_millis(random % 400));
+            let address = server.kill();
+            server = Process::start(&path, &address);
+        }
+        let [first, last] = loading.join().unwrap();
+        first.unwrap();
+        last.unwrap();
+        drop(server);
+        let store = Store::open(&path).unwrap();
+        assert!(live(&store, &table) == rows, "{table}");
+        assert!(std::fs::read_to_string(&of_load).unwrap() == told, "{table}");
         assert!(store.list_journals().unwrap().is_empty());
     }
 }

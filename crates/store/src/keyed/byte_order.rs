@@ -314,7 +314,7 @@ fn divide<'s>(
     let pages = |part: usize| part * keys.pages() / parts..(part + 1) * keys.pages() / parts;
     let read = |part: usize| {
         let mut row: usize = (0..pages(part).start).map(|page| keys.rows_of(page)).sum();
-        let mut divided = KeyPart::new(splitters, pass.clone());
+        let mut divided = KeyPart::new(splitters, pass.clone(), parts);
         for page in pages(part) {
             keys.for_each_key(page, &mut |key| {
                 divided.push(row as u32, key);

@@ -184,6 +184,17 @@ impl<'a> KeyPages<'a> {
         Ok(false)
     }
 
+    /// Says that the page that is there, whose keys are in memory, is not read again soon: it need not be in the memory of the process as a
+    /// page of a mapped file as well.
+    pub fn leave_read(&self) {
+        let Some(page) = self.next.checked_sub(1) else { return };
+        for (column, _) in &self.columns {
+            if let Ok(open) = self.segment.column(*column) {
+                self.segment.leave_page(&open.index().pages[page]);
+            }
+        }
+    }
+
     /// Whether all values of the first column in a page are known to be below one.
     fn is_below(&self, page: usize, value: KeyValue<'_>) -> bool {
         let Some((column, None)) = self.columns.first() else { return false };

@@ -68,6 +68,7 @@ pub(crate) fn build_tree(
     let width = numbers_width(&parts);
     let mut numbers = Vec::new();
     while pages.advance(None)? {
+        pages.leave_read();
         if let Some(width) = width
             && pages.put_numbers(&parts, &mut numbers)
         {

@@ -30,6 +30,9 @@ const SAMPLED_KEYS: u64 = 16;
 /// Bytes of a sample, and of a key in it at least: of a longer one its beginning is taken.
 const SAMPLE_BYTES: u64 = 8 << 20;
 const SAMPLE_KEY_BYTES: u64 = 64;
+/// Share of what a bucket is expected to have that it has room for besides, before its keys come, and most bytes of that room.
+const ROOM_SHARE: u64 = 4;
+const ROOM_BYTES_MAX: u64 = 4 * BUCKET_BYTES;
 /// Bytes of a key that are compared as a number.
 const FIRST_BYTES: usize = 8;
 /// Bytes of the number of a row.
@@ -232,9 +235,15 @@ pub struct KeyPart<'a> {
 }
 
 impl<'a> KeyPart<'a> {
-    /// Without rows, for a pass.
-    pub fn new(splitters: &'a Splitters, pass: Range<usize>) -> Self {
-        let buckets = pass.clone().map(|_| Vec::new()).collect();
+    /// Without rows, for a pass; one of so many parts, which have about as many each.
+    pub fn new(splitters: &'a Splitters, pass: Range<usize>, parts: usize) -> Self {
+        // Room that is not touched costs nothing. Buckets grow together: what each left when it grew is too small for the others, and all of
+        // them would leave as much as they have.
+        let room = |bucket: usize| {
+            let bytes = splitters.bucket_bytes[bucket] / parts.max(1) as u64;
+            Vec::with_capacity((bytes + bytes / ROOM_SHARE).min(ROOM_BYTES_MAX) as usize)
+        };
+        let buckets = pass.clone().map(room).collect();
         KeyPart { splitters, pass, buckets, shared: None }
     }
 
@@ -428,7 +437,8 @@ mod tests {
         for pass in passes {
             let mut parts = Vec::new();
             for (number, some) in keys.chunks(part_rows).enumerate() {
-                let mut part = KeyPart::new(&splitters, pass.clone());
+                let mut part =
+                    KeyPart::new(&splitters, pass.clone(), keys.len().div_ceil(part_rows));
                 for (row, key) in some.iter().enumerate() {
                     part.push((number * part_rows + row) as u32, key);
                 }
@@ -509,6 +519,28 @@ mod tests {
         }
     }
 
+    /// Buckets of shuffled keys grew together, and left as much memory as they have: 25 MiB of a pass took 50.
+    #[test]
+    fn buckets_of_shuffled_keys_have_the_room_that_they_need() {
+        let drawn = |row: usize| (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let key = |row: usize| format!("order-{:016x}-{row:07}", drawn(row)).into_bytes();
+        let rows = 200_000;
+        let wanted = KeySample::wanted(rows as u64, rows as u64 * 30);
+        let mut sample = KeySample::new(wanted);
+        (0..rows).step_by(rows / wanted as usize).for_each(|row| sample.push(&key(row)));
+        let splitters = Splitters::of(sample, rows as u64);
+        assert!(splitters.buckets() > 40);
+        let mut part = KeyPart::new(&splitters, 0..splitters.buckets(), 1);
+        let room: Vec<usize> = part.buckets.iter().map(Vec::capacity).collect();
+        (0..rows).for_each(|row| part.push(row as u32, &key(row)));
+        let bytes: usize = part.buckets.iter().map(Vec::len).sum();
+        let of_grown =
+            part.buckets.iter().zip(&room).filter(|(bucket, room)| bucket.capacity() > **room);
+        let grown: usize = of_grown.map(|(bucket, _)| bucket.len()).sum();
+        assert!(grown < bytes / 4, "{grown} of {bytes} bytes are in buckets that grew");
+        assert!(room.iter().sum::<usize>() < bytes / 2 * 3, "{bytes} bytes");
+    }
+
     #[test]
     fn a_key_of_many_rows_takes_four_bytes_a_row() {
         let keys: Vec<Vec<u8>> = (0..50_000).map(|_| vec![b'v'; 1000]).collect();
@@ -516,7 +548,7 @@ mod tests {
         keys.iter().step_by(10).for_each(|key| sample.push(key));
         let splitters = Splitters::of(sample, 50_000);
         assert_eq!(splitters.passes(1 << 20).len(), 1);
-        let mut part = KeyPart::new(&splitters, 0..splitters.buckets());
+        let mut part = KeyPart::new(&splitters, 0..splitters.buckets(), 1);
         keys.iter().enumerate().for_each(|(row, key)| part.push(row as u32, key));
         assert_eq!(part.buckets.iter().map(Vec::len).sum::<usize>(), 4 * 50_000);
     }
