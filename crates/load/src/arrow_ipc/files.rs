@@ -23,7 +23,7 @@ use coload_types::{Error, Result};
 use coload_wire::PartIs;
 
 use super::input::{FieldsRead, fault};
-use crate::typed::{Asked, Block, BlockFile, FileBody, batch_bytes_max, read_at};
+use crate::typed::{Asked, Block, BlockFile, FileBody, batch_bytes_max, cutting, read_at};
 
 /// What is known of a file.
 #[derive(Debug)]
@@ -58,8 +58,10 @@ pub struct BatchAt {
     pub number: u32,
     /// Number of its rows.
     pub rows: u32,
-    /// Whether its buffers are compressed, so that it is read as a whole.
-    pub is_compressed: bool,
+    /// Whether its buffers are compressed.
+    is_compressed: bool,
+    /// Whether it is read as a whole, as each part would decompress all of it.
+    is_whole: bool,
     /// Where it stands.
     pub place: Place,
     /// Where it stands in the account: behind the head, and the batches before.
@@ -74,7 +76,7 @@ impl BatchAt {
         Block {
             rows: self.rows.into(),
             bytes: self.bytes,
-            is_whole: self.is_compressed,
+            is_whole: self.is_whole,
             span: self.position..self.position + (self.place.end() - self.place.start),
         }
     }
@@ -168,8 +170,11 @@ pub fn index_file(
         }
     }
     let key_bytes = key_bytes(&fields, &dictionaries);
+    let cutting = cutting(asked);
     for batch in &mut batches[first..] {
-        batch.bytes = batch.bytes.saturating_add(u64::from(batch.rows).saturating_mul(key_bytes));
+        let rows = u64::from(batch.rows);
+        batch.bytes = batch.bytes.saturating_add(rows.saturating_mul(key_bytes));
+        batch.is_whole = batch.is_compressed && cutting.may_be_whole(rows, batch.bytes);
     }
     let bytes = |place: &Place| place.start..place.end();
     let reads = part.as_ref().map(|_| {
@@ -310,6 +315,7 @@ impl Index<'_> {
             number: (self.batches.len() - self.first) as u32,
             rows,
             is_compressed,
+            is_whole: false,
             place,
             position: 0,
             bytes,

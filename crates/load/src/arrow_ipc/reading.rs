@@ -148,11 +148,16 @@ fn read_piece(
 ) -> Result<PieceSpan> {
     let asked = read.asked;
     let Piece { file, start, fields, batch, body, rows, span } = piece;
-    read.room.take(batch.body_bytes.min(span.end - span.start));
+    let buffers = Buffers::new(batch, body, batch_bytes_max(asked));
+    let bytes = match batch.codec {
+        None => Ok(batch.body_bytes.min(span.end - span.start)),
+        // All of it is decompressed, whatever rows are read.
+        Some(_) => buffers.total_bytes(),
+    };
+    read.room.take(bytes.map_err(|error| fault(asked, file, start, error))?);
     let columns = read.clock.time(Step::Read, || {
         let layout = BatchLayout::new(&fields.schema.fields, batch)
             .map_err(|error| fault(asked, file, start, error))?;
-        let buffers = Buffers::new(batch, body, batch_bytes_max(asked));
         let column = |index: &usize| {
             let field = &fields.schema.fields[*index];
             let slice = read_slice(field, &layout.fields[*index], &buffers, rows.clone())

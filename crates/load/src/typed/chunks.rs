@@ -47,6 +47,9 @@ pub struct Chunks {
     count: usize,
 }
 
+/// How much more rows of a block that is not cut may take in memory than what they are read from: as integers of a byte do.
+const WHOLE_FACTOR: u64 = 8;
+
 /// What decides how blocks are cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Cutting {
@@ -64,6 +67,12 @@ impl Cutting {
     /// Bytes that rows count as.
     pub fn weight(&self, rows: u64, bytes: u64) -> u64 {
         bytes.max(rows.saturating_mul(self.row_bytes))
+    }
+
+    /// Whether all rows of a block of so many bytes may be in memory at once, as each part would decompress all of it. Those of
+    /// runs and bits, and NULLs, take many times what they are read from.
+    pub fn may_be_whole(&self, rows: u64, bytes: u64) -> bool {
+        self.weight(rows, bytes) / WHOLE_FACTOR <= bytes.max(self.chunk_bytes)
     }
 
     /// Chunks of a block that is of such a weight.

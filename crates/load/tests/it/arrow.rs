@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::builder::StringViewBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RunArray, StringArray};
 use coload_load::InputForm;
@@ -10,7 +11,7 @@ use coload_types::{Error, Value};
 use coload_wire::RejectLimit;
 use proptest::prelude::*;
 
-use crate::arrow_files::{Form, KINDS, batch, bytes as ipc, column, seconds};
+use crate::arrow_files::{Form, KINDS, batch, bytes as ipc, column, gzip_of, seconds};
 use crate::support::{Options, load, rows, scratch, write};
 use crate::text::Random;
 use crate::typed_loads::{check_as_text, draw_columns, draw_kinds, store, typed_options};
@@ -128,6 +129,53 @@ fn keys_of_long_texts_are_codes_and_too_many_of_them_are_a_limit() {
         match load(60, 1 << 20, is_runs).unwrap_err() {
             Error::Limit(text) => assert!(text.contains("--memory"), "{text}"),
             other => panic!("{other}"),
+        }
+    }
+}
+
+/// Views may tell the same bytes for each row. They were texts of over 4 GiB then, before anybody had counted them.
+#[test]
+fn views_of_the_same_long_text_are_a_limit() {
+    let dir = scratch();
+    let load = |rows: usize| {
+        let mut views = StringViewBuilder::new().with_deduplicate_strings();
+        let text = "x".repeat(1 << 20);
+        (0..rows).for_each(|_| views.append_value(&text));
+        let path =
+            write(&dir, "in.arrow", &ipc(Form::File, &[batch(vec![Arc::new(views.finish())])]));
+        assert!(std::fs::metadata(&path).unwrap().len() < 2 << 20);
+        let mut options = arrow_options(&[path], "c0 VARCHAR");
+        options.resources.memory = 256 << 20;
+        load(&store(&dir, &format!("s{rows}")), &options)
+    };
+    assert_eq!(load(20).unwrap().rows(), 20);
+    match load(5000).unwrap_err() {
+        Error::Limit(text) => assert!(text.contains("--memory"), "{text}"),
+        other => panic!("{other}"),
+    }
+}
+
+/// 1 KB of a file, compressed, that are 1,000,000 rows: a run and one more, bits, NULLs. They were read at once, whatever memory
+/// there was. Made by `pyarrow` 26: values 7 and 8, bits that change, and `write_table` with `compression="zstd"`.
+#[test]
+fn a_compressed_batch_of_more_rows_than_memory_holds_is_read_in_parts() {
+    const ROWS: u64 = 1_000_000;
+    let bytes = include_bytes!("../examples/many_rows.arrow");
+    let dir = scratch();
+    let file = write(&dir, "in.arrow", bytes);
+    let gzip = write(&dir, "in.arrow.gz", &gzip_of(bytes));
+    for path in [file, gzip] {
+        let store = store(&dir, &format!("{}", path.extension() == Some("gz".as_ref())));
+        let mut options = arrow_options(&[path], "c0 BIGINT, c1 BOOLEAN, c2 VARCHAR");
+        options.resources.memory = 64 << 20;
+        options.resources.chunk_bytes = 1 << 20;
+        let report = load(&store, &options).unwrap();
+        assert_eq!(report.rows(), ROWS);
+        let found = rows(&store, "t");
+        for (row, found) in found.iter().enumerate() {
+            let first = if row as u64 + 1 == ROWS { 8 } else { 7 };
+            let bit = i64::from(row % 2 == 0);
+            assert_eq!(*found, [Some(Value::Int(first)), Some(Value::Int(bit)), None]);
         }
     }
 }

@@ -132,10 +132,13 @@ pub fn bytes(form: Form, batches: &[RecordBatch]) -> Vec<u8> {
     }
     match form {
         Form::File | Form::Stream => out,
-        Form::Gzip | Form::GzipFile => {
-            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            gzip.write_all(&out).unwrap();
-            gzip.finish().unwrap()
-        }
+        Form::Gzip | Form::GzipFile => gzip_of(&out),
     }
+}
+
+/// Bytes, compressed.
+pub fn gzip_of(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
 }

@@ -336,3 +336,27 @@ fn keys_that_are_ignored_are_checked() {
     let report = load(&store(&dir, "store"), &options).unwrap();
     assert_eq!((report.rows(), report.reject_count()), (1, 2));
 }
+
+/// A record of many items that are no rows: each was told with all of the record beside it, and found by going through it.
+#[test]
+fn items_of_a_long_record_are_told_in_part() {
+    let dir = scratch();
+    let beside = "x".repeat(100_000);
+    let text = format!(
+        "{{\"id\":1,\"x\":\"{beside}\",\"o\":{{\"items\":[{}{{\"n\":1}},{{\"n\":\"no\"}},{{\"n\":{{}}}}]}}}}\n",
+        "0,".repeat(50_000)
+    );
+    let given = GivenDialect {
+        unnest: Some(vec!["o".to_owned(), "items".to_owned()]),
+        unknown_keys: UnknownKeys::Ignore,
+        ..Shape::Lines.given()
+    };
+    let mut options = declared(&dir, &[&text], "id BIGINT, \"o.items.n\" BIGINT", &given);
+    options.max_rejects = RejectLimit::Count(100_000);
+    let store = Store::create_or_open(dir.path().join("s")).unwrap();
+    let report = load(&store, &options).unwrap();
+    assert_eq!((report.rows(), report.reject_count()), (1, 50_002));
+    let first = &report.rejects[0];
+    assert_eq!(first.column.as_deref(), Some("o.items[0]"));
+    assert!(first.raw.len() > beside.len());
+}

@@ -27,6 +27,10 @@ const ROOM_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a value that are told.
 const TOLD_BYTES_MAX: usize = 256;
 
+/// Bytes of records that are told of the rejects of a window. A record of many items may have as many rejects, each with all
+/// that stands beside the list; of more the items are told alone.
+const TOLD_RECORDS_BYTES_MAX: usize = 64 << 20;
+
 /// Rows that are read beyond which a window ends early: a record may have many.
 const ROWS_BYTES_MAX: usize = 8 << 20;
 
@@ -71,14 +75,17 @@ struct Span {
 }
 
 impl Span {
-    /// The record, as if its list were the item.
-    fn raw(&self, text: &[u8]) -> Vec<u8> {
+    /// The record, as if its list were the item; or the item alone, where more than `left` bytes would be told.
+    fn raw(&self, text: &[u8], left: &mut usize) -> Vec<u8> {
         let record = self.record;
-        match self.item {
-            None => text[record.0..record.1].to_vec(),
-            Some((list, item)) => {
+        let Some((list, item)) = self.item else { return text[record.0..record.1].to_vec() };
+        let beside = list.0 - record.0 + (record.1 - list.1);
+        match left.checked_sub(beside) {
+            Some(rest) => {
+                *left = rest;
                 [&text[record.0..list.0], &text[item.0..item.1], &text[list.1..record.1]].concat()
             }
+            None => text[item.0..item.1].to_vec(),
         }
     }
 }
@@ -145,6 +152,8 @@ fn tells_strings(data_type: coload_types::DataType) -> bool {
 struct Met<'a> {
     parser: &'a mut JsonParser,
     rejects: Vec<RejectedRecord>,
+    /// Bytes of records that may still be told of items.
+    told_left: usize,
     window: &'a Window<'a>,
     is_utf8: bool,
     /// Up to where newlines are counted, and how many there are; and those of windows before.
@@ -186,12 +195,12 @@ impl ChunkParser {
             count: places.len(),
             fields: self.rules.fields,
         };
-        let rejects = self.rejects.len();
+        let (rejects, mut left) = (self.rejects.len(), TOLD_RECORDS_BYTES_MAX);
         self.read_regular(&rows, &seen, &|| places.clone());
         for reject in &mut self.rejects[rejects..] {
             let found = json.spans.binary_search_by_key(&reject.offset, |span| span.offset);
             if let Ok(found) = found {
-                reject.set_raw(&json.spans[found].raw(window.text));
+                reject.set_raw(&json.spans[found].raw(window.text, &mut left));
             }
         }
         self.lines += lines;
@@ -229,6 +238,7 @@ fn read_window(
     let mut met = Met {
         parser,
         rejects: Vec::new(),
+        told_left: TOLD_RECORDS_BYTES_MAX,
         window,
         is_utf8: simdutf8::basic::from_utf8(text).is_ok(),
         counted: window.start,
@@ -366,7 +376,9 @@ impl Met<'_> {
 
     /// Takes note of the items of a record: those that are rows, and those that are none.
     fn add_items(&mut self, record: (usize, usize), items: &Items, breaks: LineBreaks) {
-        for ListItem { start, end, fault } in &items.items {
+        // Of a list that has many of them, the path is found once.
+        let mut path_of_list = None;
+        for (number, ListItem { start, end, fault }) in items.items.iter().enumerate() {
             if breaks == LineBreaks::AreSpace {
                 self.count_to(*start);
             }
@@ -374,7 +386,13 @@ impl Met<'_> {
             let item = Some((items.list, (*start, *end)));
             let span = Span { offset, record, item };
             match fault {
-                Some(fault) => self.reject_item(span, *fault),
+                Some(fault) => {
+                    let before = record.0..items.list.0;
+                    let list = path_of_list.get_or_insert_with(|| {
+                        path_at(&self.window.text[before.clone()], before.len().saturating_sub(1))
+                    });
+                    self.reject_item(span, (list.as_str(), number), *fault);
+                }
                 None => {
                     self.parser.spans.push(span);
                     self.parser.places.push(Place { line: self.line, offset });
@@ -404,14 +422,22 @@ impl Met<'_> {
         self.rejects.truncate(rejects);
     }
 
-    /// Rejects an item of a list.
+    /// Rejects an item, by its number in the list at a path.
     #[cold]
-    fn reject_item(&mut self, span: Span, fault: Fault) {
-        let raw = span.raw(self.window.text);
-        let record = &self.window.text[span.record.0..span.record.1];
-        let at = fault.at.clamp(span.record.0, span.record.1) - span.record.0;
-        let (path, value) = (path_at(record, at), value_at(&record[at..]).to_vec());
-        self.push_reject(&fault, (path, value), span.offset, raw);
+    fn reject_item(&mut self, span: Span, (list, number): (&str, usize), fault: Fault) {
+        let text = self.window.text;
+        let raw = span.raw(text, &mut self.told_left);
+        let (start, end) = span.item.map_or(span.record, |(_, item)| item);
+        let at = fault.at.clamp(start, end);
+        let within = path_at(&text[start..end], at - start);
+        let dot = if within.is_empty() || within.starts_with('[') { "" } else { "." };
+        let value = value_at(&text[at..span.record.1]).to_vec();
+        self.push_reject(
+            &fault,
+            (format!("{list}[{number}]{dot}{within}"), value),
+            span.offset,
+            raw,
+        );
     }
 
     #[cold]

@@ -11,7 +11,9 @@ use crate::arrow_ipc::cache::read_dictionary;
 use crate::arrow_ipc::input::{FieldsRead, fault};
 use crate::request::LoadRequest;
 use crate::resources::Resources;
-use crate::typed::{Asked, BlockReader, Dictionary, Held, Step, StreamChunks, batch_bytes_max};
+use crate::typed::{
+    Asked, BlockReader, Dictionary, Held, Step, StreamChunks, batch_bytes_max, cutting,
+};
 
 /// Bytes of the magic of a file, padded.
 const MAGIC_BYTES: usize = 8;
@@ -23,8 +25,9 @@ pub struct Reader {
     /// The input that is read, and where its next message starts.
     file: usize,
     at: u64,
-    /// Bytes from there on that are there.
+    /// Bytes that are there, and how many of them were read.
     rest: Vec<u8>,
+    from: usize,
     ended: bool,
     state: State,
     fields: Option<Arc<FieldsRead>>,
@@ -60,8 +63,11 @@ impl BlockReader for Reader {
 
     fn push(&mut self, text: &[u8], is_last: bool) {
         self.ended = is_last;
+        // Once a block, and not for each message: they may be short.
+        self.rest.drain(..self.from);
+        self.from = 0;
         match &mut self.state {
-            State::Body { body, bytes, .. } => {
+            State::Body { body, bytes, .. } if self.rest.is_empty() => {
                 let taken = text.len().min(*bytes - body.len());
                 body.extend_from_slice(&text[..taken]);
                 self.rest.extend_from_slice(&text[taken..]);
@@ -77,7 +83,7 @@ impl BlockReader for Reader {
     fn next_input(&mut self) -> u64 {
         let covered = self.covered;
         self.file += 1;
-        (self.at, self.covered, self.ended) = (0, 0, false);
+        (self.at, self.from, self.covered, self.ended) = (0, 0, 0, false);
         (self.state, self.fields) = (State::Start, None);
         self.rest.clear();
         self.dictionaries = Arc::default();
@@ -98,6 +104,7 @@ impl Reader {
             file: 0,
             at: 0,
             rest: Vec::new(),
+            from: 0,
             ended: false,
             state: State::Start,
             fields: None,
@@ -107,9 +114,14 @@ impl Reader {
         }
     }
 
+    /// Bytes from the next message on that are there.
+    fn there(&self) -> &[u8] {
+        &self.rest[self.from..]
+    }
+
     /// Whether so many bytes are there; fewer are an error where the input has ended.
     fn has(&self, bytes: usize) -> std::result::Result<bool, Fault> {
-        match self.rest.len() >= bytes {
+        match self.there().len() >= bytes {
             true => Ok(true),
             false if self.ended => {
                 Err(Fault::Damaged("they end in the middle of a message".to_owned()))
@@ -125,20 +137,20 @@ impl Reader {
     ) -> std::result::Result<Step, Fault> {
         match std::mem::replace(&mut self.state, State::Behind) {
             State::Start => {
-                if self.rest.len() < MAGIC_BYTES && !self.ended {
+                if self.there().len() < MAGIC_BYTES && !self.ended {
                     self.state = State::Start;
                     return Ok(Step::More);
                 }
-                self.state = match self.rest.starts_with(FILE_MAGIC) {
+                self.state = match self.there().starts_with(FILE_MAGIC) {
                     true => State::Padding,
                     false => State::Message { is_file: false },
                 };
                 Ok(Step::Done)
             }
             State::Padding => {
-                let word = self.rest.first_chunk::<MAGIC_BYTES>();
+                let word = self.there().first_chunk::<MAGIC_BYTES>().copied();
                 self.state = match word {
-                    Some(word) if self.at == 0 || *word == [0; MAGIC_BYTES] => State::Padding,
+                    Some(word) if self.at == 0 || word == [0; MAGIC_BYTES] => State::Padding,
                     None if !self.ended => State::Padding,
                     _ => State::Message { is_file: true },
                 };
@@ -151,8 +163,10 @@ impl Reader {
             }
             State::Message { is_file } => self.message(is_file),
             State::Body { is_file, message, head_bytes, mut body, bytes } => {
-                let taken = self.rest.len().min(bytes - body.len());
-                body.extend(self.rest.drain(..taken));
+                let there = self.there();
+                let taken = there.len().min(bytes - body.len());
+                body.extend_from_slice(&there[..taken]);
+                self.from += taken;
                 if body.len() < bytes && self.ended {
                     return Err(Fault::Damaged("they end in the middle of a message".to_owned()));
                 }
@@ -169,16 +183,16 @@ impl Reader {
             State::Footer => {
                 self.state = State::Footer;
                 if !self.ended {
-                    let behind = self.rest.len().saturating_sub(FILE_MAGIC.len());
+                    let behind = self.there().len().saturating_sub(FILE_MAGIC.len());
                     self.skip(behind);
                     return Ok(Step::More);
                 }
-                match self.rest.ends_with(FILE_MAGIC) {
+                match self.there().ends_with(FILE_MAGIC) {
                     true => Ok(Step::Ended),
                     false => Err(Fault::Damaged("the file does not end with its footer".to_owned())),
                 }
             }
-            State::Behind if !self.rest.is_empty() => Err(Fault::Damaged(
+            State::Behind if !self.there().is_empty() => Err(Fault::Damaged(
                 "bytes behind the end of the stream, which may be another one (load each by itself)"
                     .to_owned(),
             )),
@@ -188,22 +202,22 @@ impl Reader {
     }
 
     fn skip(&mut self, bytes: usize) {
-        self.rest.drain(..bytes);
+        self.from += bytes;
         self.at += bytes as u64;
     }
 
     /// The prefix and the metadata of a message.
     fn message(&mut self, is_file: bool) -> std::result::Result<Step, Fault> {
         self.state = State::Message { is_file };
-        if self.rest.len() < PREFIX_BYTES && !self.ended {
+        if self.there().len() < PREFIX_BYTES && !self.ended {
             return Ok(Step::More);
         }
-        if self.rest.is_empty() && !is_file && self.fields.is_some() {
+        if self.there().is_empty() && !is_file && self.fields.is_some() {
             // A stream may end so, as the format has it.
             self.state = State::Behind;
             return Ok(Step::Done);
         }
-        match Prefix::decode(&self.rest[..self.rest.len().min(PREFIX_BYTES)])? {
+        match Prefix::decode(&self.there()[..self.there().len().min(PREFIX_BYTES)])? {
             Prefix::End(_) if self.fields.is_none() => {
                 Err(Fault::Damaged("there is no schema".to_owned()))
             }
@@ -217,12 +231,12 @@ impl Reader {
                 if !self.has(head_bytes)? {
                     return Ok(Step::More);
                 }
-                let (message, body_bytes) = Message::decode(&self.rest[prefix..head_bytes])?;
+                let (message, body_bytes) = Message::decode(&self.there()[prefix..head_bytes])?;
                 let bytes = usize::try_from(body_bytes)
                     .ok()
                     .filter(|bytes| *bytes as u64 <= batch_bytes_max(self.asked()))
                     .ok_or(Fault::TooLarge(body_bytes))?;
-                self.rest.drain(..head_bytes);
+                self.from += head_bytes;
                 let body = Vec::with_capacity(bytes);
                 let head_bytes = head_bytes as u64;
                 self.state = State::Body { is_file, message, head_bytes, body, bytes };
@@ -301,7 +315,8 @@ impl Reader {
             return Err(Fault::TooLarge(bytes));
         }
         let rows = batch.rows;
-        let keys = rows.saturating_mul(self.key_bytes(&fields));
+        let bytes = bytes.saturating_add(rows.saturating_mul(self.key_bytes(&fields)));
+        let is_whole = is_compressed && cutting(self.asked()).may_be_whole(rows, bytes);
         let span = self.covered..self.at;
         self.covered = self.at;
         let block = StreamBatch {
@@ -313,7 +328,7 @@ impl Reader {
             _held: Held::new(body.capacity(), &self.held),
             body,
         };
-        chunks.add(block, (rows, bytes.saturating_add(keys)), is_compressed, span);
+        chunks.add(block, (rows, bytes), is_whole, span);
         Ok(())
     }
 }
