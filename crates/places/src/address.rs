@@ -70,6 +70,13 @@ impl<'a> Address<'a> {
         }
     }
 
+    /// The address of an object beside it.
+    pub fn of_key(&self, key: &str) -> String {
+        let root = self.root();
+        let slash = if root.ends_with('/') { "" } else { "/" };
+        format!("{root}{slash}{key}")
+    }
+
     /// The address up to the key.
     pub fn root(&self) -> &'a str {
         &self.text[..self.text.len() - self.key.len()]

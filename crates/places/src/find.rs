@@ -76,7 +76,7 @@ impl Finding<'_> {
             return Err(Error::Invalid(format!("{}: {what}", address.shown())));
         }
         for object in several {
-            let shown = format!("{}{}", address.root(), object.location);
+            let shown = address.of_key(object.location.as_ref());
             self.push(number, shown, object);
         }
         Ok(())

@@ -80,7 +80,7 @@ impl Finding<'_> {
                 }
             }
             any = true;
-            let shown = format!("{}{}", address.root(), object.location);
+            let shown = address.of_key(object.location.as_ref());
             let version = Version::of(&object);
             if keep(&shown, object.size, version.etag.as_deref(), version.modified_us) {
                 self.push(number, shown, object);

@@ -38,6 +38,8 @@ fn keys_prefixes_and_globs_name_objects() {
             expected.iter().map(|key| format!("s3://bucket/{key}")).collect();
         assert_eq!(addresses(&server, &format!("s3://bucket/{address}")), expected, "{address}");
     }
+    // A bucket without a slash is all that it has.
+    assert_eq!(addresses(&server, "s3://bucket"), addresses(&server, "s3://bucket/"));
 }
 
 #[test]
