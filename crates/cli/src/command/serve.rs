@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coload::{Coload, Error};
+use coload::{Coload, Error, PlaceOptions};
 use coload_cluster::{Maps, open_place};
 use coload_receive::Member;
 use coload_serve::{
@@ -46,7 +46,13 @@ pub fn run(args: &ServeArgs) -> Done {
     let places = places.collect::<coload::Result<Vec<_>>>();
     let in_flag = |e| Failure::Usage(Error::Invalid(format!("--external: {e}")));
     options.external = Some(ExternalPlaces {
-        inputs: Arc::new(InPlace { places: PlaceOptions { follows_redirects: false, on_wait: None, ..args.places.options() } }),
+        inputs: Arc::new(InPlace {
+            places: PlaceOptions {
+                follows_redirects: false,
+                on_wait: None,
+                ..args.places.options()
+            },
+        }),
         allowed: Allowed::Within(places.map_err(in_flag)?),
     });
     let tls = args.tls_certificate.clone().zip(args.tls_key.clone());

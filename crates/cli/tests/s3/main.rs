@@ -149,7 +149,8 @@ fn credentials_come_from_a_profile_or_from_a_program() {
     sandbox.write("root/bucket/a.csv", "a,b\n1,2\n");
     let server = Server::start(&sandbox.path("root"));
     let [key, secret] = KEYS;
-    let told = format!(r#"{{"Version": 1, "AccessKeyId": "{key}", "SecretAccessKey": "{secret}"}}"#);
+    let told =
+        format!(r#"{{"Version": 1, "AccessKeyId": "{key}", "SecretAccessKey": "{secret}"}}"#);
     let told = sandbox.write("told.json", told);
     let config = format!(
         "[default]\nendpoint_url = {0}\n[profile keys]\nendpoint_url = {0}\n[profile program]\n\
@@ -175,5 +176,6 @@ fn credentials_come_from_a_profile_or_from_a_program() {
     run(&[]).fails(1, &["the server denies it"]);
     run(&[("AWS_PROFILE", "other")]).fails(1, &["AWS_PROFILE is other, which is not in"]);
     let without = [("AWS_PROFILE", "role"), ("PATH", "/nowhere")];
-    run(&without).fails(1, &["s3://bucket/a.csv", "`aws`, which the profile takes credentials from"]);
+    run(&without)
+        .fails(1, &["s3://bucket/a.csv", "`aws`, which the profile takes credentials from"]);
 }
