@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use coload_types::Result;
+use coload_types::display::write_value;
+use coload_types::{DataType, Result, Value};
 use futures::StreamExt;
 use object_store::{
     Error as StoreError, GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt,
@@ -96,7 +97,12 @@ fn check_version(object: &Object, answer: &GetResult) -> Result<()> {
 fn changed(object: &Object, bytes: u64, now: &Version) -> coload_types::Error {
     let shown = |bytes: u64, etag: Option<&str>, version: &Version| match etag {
         Some(etag) => format!("ETag {etag} of {bytes} bytes"),
-        None => format!("{bytes} bytes written {} s after 1970", version.modified_us / 1_000_000),
+        None => {
+            let mut time = Vec::new();
+            let seconds = version.modified_us - version.modified_us.rem_euclid(1_000_000);
+            write_value(&Value::Int(seconds), DataType::Timestamp, &mut time);
+            format!("{bytes} bytes written at {} UTC", String::from_utf8_lossy(&time))
+        }
     };
     let before = shown(object.bytes, object.etag(), &object.version);
     words::changed(&object.address, &before, &shown(bytes, now.etag.as_deref(), now))

@@ -24,6 +24,10 @@ const CONNECTION_PARTS: [(&str, AzureConfigKey); 4] = [
     ("BlobEndpoint", AzureConfigKey::Endpoint),
 ];
 
+/// What is told where none of them is there.
+const NO_ACCOUNT: &str = "whose account is it? (AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or \
+    AZURE_STORAGE_CONNECTION_STRING, in the environment)";
+
 /// `az://container/key`.
 pub struct Azure;
 
@@ -49,6 +53,12 @@ impl Place for Azure {
             if builder.get_config_value(&key).is_none() {
                 builder = builder.with_config(key, value);
             }
+        }
+        let is_emulated = builder.get_config_value(&AzureConfigKey::UseEmulator);
+        if builder.get_config_value(&AzureConfigKey::AccountName).is_none()
+            && is_emulated.as_deref() != Some("true")
+        {
+            return Err(object_store::Error::Generic { store: "Azure", source: NO_ACCOUNT.into() });
         }
         // Who gives an endpoint without TLS means it.
         let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
