@@ -97,6 +97,27 @@ pub fn sniff(
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
+    sniff_any(name, sample, end, given, schema).map_err(|error| of_input(name, error))
+}
+
+/// An error of an input that says which: all but those of flags.
+pub fn of_input(name: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(text) if !text.starts_with(name) && !text.starts_with("--") => {
+            Error::Invalid(format!("{name}: {text}"))
+        }
+        error => error,
+    }
+}
+
+/// As [`sniff`]; some errors do not say of which input they are.
+fn sniff_any(
+    name: &str,
+    sample: &[u8],
+    end: SampleEnd,
+    given: &GivenDialect,
+    schema: Option<&Schema>,
+) -> Result<Sniffed> {
     if given.format == Some(InputFormat::Sheet) {
         return sniff_sheet(name, sample, end, given, schema);
     }

@@ -18,15 +18,12 @@ use super::{
 };
 use crate::column::ColumnParser;
 use crate::column_rules::TypeOrigin;
-use crate::json::{JsonForm, JsonRules};
+use crate::json::{JsonForm, JsonRules, tell_fault, told_value};
 use crate::rows::Rows;
 use crate::tokenise::{Seen, TEXT_PADDING};
 
 /// Room for rows that is kept from window to window.
 const ROOM_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a value that are told.
-const TOLD_BYTES_MAX: usize = 256;
-
 /// Rows that are read beyond which a window ends early: a record may have many.
 const ROWS_BYTES_MAX: usize = 8 << 20;
 
@@ -410,7 +407,7 @@ impl Met<'_> {
         let raw = span.raw(self.window.text);
         let record = &self.window.text[span.record.0..span.record.1];
         let at = fault.at.clamp(span.record.0, span.record.1) - span.record.0;
-        let (path, value) = (path_at(record, at), value_at(&record[at..]).to_vec());
+        let (path, value) = (path_at(record, at), told_value(&record[at..]));
         self.push_reject(&fault, (path, value), span.offset, raw);
     }
 
@@ -420,13 +417,9 @@ impl Met<'_> {
         let raw = &text[start..end.max(start)];
         let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
         let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
-        let at = fault.at.clamp(start, start + raw.len());
-        let path = path_at(raw, at - start);
-        let is_whole = matches!(fault.rule, Rule::NoObject | Rule::Behind | Rule::Open);
-        let column = if is_whole || path.is_empty() { "(record)".to_owned() } else { path };
-        let (value, raw) = (value_at(&raw[at - start..]).to_vec(), raw.to_vec());
+        let told = tell_fault(raw, fault.at.saturating_sub(start), fault.rule);
         let offset = self.window.offset + (start - self.window.start) as u64;
-        self.push_reject(&fault, (column, value), offset, raw);
+        self.push_reject(&fault, told, offset, raw.to_vec());
     }
 
     /// Keeps what is wrong with a value of a column, and the text that it stands in.
@@ -460,11 +453,4 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
-}
-
-/// What is told of the text at fault: up to what ends a value.
-fn value_at(text: &[u8]) -> &[u8] {
-    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b'\n' | b' ' | b':');
-    let length = text.iter().skip(1).position(is_end).map_or(text.len(), |length| length + 1);
-    &text[..length.min(TOLD_BYTES_MAX)]
 }
