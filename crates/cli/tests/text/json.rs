@@ -2,6 +2,26 @@
 
 use crate::support::Sandbox;
 
+fn exported(sandbox: &Sandbox, table: &str) -> String {
+    sandbox.run(&["export", "store", table]).ok().out.replace('\r', "")
+}
+
+#[test]
+fn a_record_over_lines_behind_one_on_a_line_is_read() {
+    let sandbox = Sandbox::new();
+    sandbox.write("x.json", "{\"a\":1}\n{\"a\":[1,\n 2]}\n");
+    let run = sandbox.run(&["load", "x.json", "--into", "store"]).ok();
+    assert!(run.err.contains("documents or lists"), "{run:?}");
+    assert_eq!(exported(&sandbox, "x").lines().count(), 4);
+    // A line that is cut short is none with the next.
+    sandbox.write("cut.json", "{\"a\":1}\n{\"a\":[1,\n{\"a\":2}\n");
+    let load = ["load", "cut.json", "--into", "store"];
+    let told = "cut.json:2 (byte 8): \"{\"a\":[1,\" begins a record that does not end on its line";
+    sandbox.run(&load).fails(1, &[told, "--format json"]);
+    sandbox.run(&[&load[..], &["--max-rejects", "1"]].concat()).ok();
+    assert_eq!(exported(&sandbox, "cut").lines().count(), 3);
+}
+
 #[test]
 fn a_key_is_told_in_one_pair_of_quotes() {
     let sandbox = Sandbox::new();

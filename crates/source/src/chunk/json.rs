@@ -274,7 +274,9 @@ impl Met<'_> {
                         self.take_back(before);
                         self.reject(first, end, Fault::new(Rule::Behind, skip_blanks(text, of)));
                     } else if let Err(fault) = read {
-                        self.reject(first, end, fault);
+                        let open = text.get(skip_blanks(text, fault.at)) == Some(&b'\n');
+                        let rule = if open { Rule::OpenLine } else { fault.rule };
+                        self.reject(first, end, Fault::new(rule, fault.at));
                     }
                     end + 1
                 }

@@ -292,9 +292,34 @@ fn first_record(text: &[u8], end: SampleEnd) -> Item {
     splitter(text, end).next_item()
 }
 
-/// Whether each record stands on a line of its own, as far as the first two tell. A single record of several inputs may be on
-/// many lines in others.
+/// Whether each record stands on a line of its own, as far as the sample tells. A single record of several inputs may be on many
+/// lines in others.
 fn has_lines(text: &[u8], end: SampleEnd, inputs: usize) -> bool {
+    begins_with_line(text, end, inputs) && !goes_over_lines(text, end)
+}
+
+/// Whether some record goes over lines, and is one: a line that is cut short does not become a record with the next.
+fn goes_over_lines(text: &[u8], end: SampleEnd) -> bool {
+    let mut records = splitter(text, end);
+    loop {
+        match records.next_item() {
+            Item::Record { start, end } => {
+                let record = &text[start..end];
+                if memchr::memchr(b'\n', record).is_some()
+                    && parse_tree(&padded(record), 0, LineBreaks::AreSpace)
+                        .is_ok_and(|(_, behind)| behind == record.len())
+                {
+                    return true;
+                }
+            }
+            Item::Bad { .. } => {}
+            Item::End | Item::More => return false,
+        }
+    }
+}
+
+/// Whether the first record stands on a line of its own, as far as the first two tell.
+fn begins_with_line(text: &[u8], end: SampleEnd, inputs: usize) -> bool {
     let mut records = splitter(text, end);
     let Item::Record { start, end: first } = records.next_item() else {
         // What is wrong on a line is wrong on it only.
