@@ -7,6 +7,29 @@ fn exported(sandbox: &Sandbox, table: &str) -> String {
 }
 
 #[test]
+fn a_bad_record_that_is_the_only_one_is_told_with_its_place() {
+    let sandbox = Sandbox::new();
+    let load = ["load", "c.json", "--into", "store", "--table", "t"];
+    for (text, told) in [
+        (
+            "\n{\"a\":1,\"a\":2}\n",
+            "c.json:2 (byte 1): \"a\" is a key that its object has twice (column a)",
+        ),
+        (
+            "[{\"a\":{\"b\":01}}]",
+            "c.json:1 (byte 1): \"01\" is no JSON: no number is written so (column a.b)",
+        ),
+        ("[{\"a\":}]", "c.json:1 (byte 1): \"}\" is no JSON: no value begins so (column a)"),
+    ] {
+        sandbox.write("c.json", text);
+        sandbox.run(&load).fails(1, &[told, "--max-rejects", "--columns"]);
+        let known =
+            ["--columns", "a BIGINT", "--format", "json", "--max-rejects", "1", "--replace"];
+        sandbox.run(&[&["load", "c.json", "--into", "known"], &known[..]].concat()).ok();
+    }
+}
+
+#[test]
 fn a_record_over_lines_behind_one_on_a_line_is_read() {
     let sandbox = Sandbox::new();
     sandbox.write("x.json", "{\"a\":1}\n{\"a\":[1,\n 2]}\n");

@@ -12,16 +12,19 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_json::{
-    Between, Holds, Item, Json, Keys, LineBreaks, PADDING, Path, Splitter, parse_tree,
+    Between, Fault, Holds, Item, Json, Keys, LineBreaks, PADDING, Path, Splitter, parse_tree,
 };
-use coload_types::{Column, DataType, Error, Result, same_name};
+use coload_types::{Column, DataType, Error, Place, Result, same_name};
 
 use super::foreign::is_json;
 use super::{Sniffed, bom_len, given_formats, given_types};
 use crate::dialect::{Dialect, GivenDialect};
 use crate::header::unique_texts;
 use crate::infer::{ColumnForms, given_columns};
-use crate::json::{InputFormat, JsonForm, JsonMapping, JsonRules, MappedColumn, evidence_of};
+use crate::json::{
+    InputFormat, JsonForm, JsonMapping, JsonRules, MappedColumn, WHOLE, evidence_of, tell_fault,
+};
+use crate::reject::shorten;
 use crate::sample::SampleEnd;
 
 /// Keys that an object of names has at most, if each of its objects has few of them.
@@ -63,7 +66,8 @@ pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&S
 /// Paths and columns of inputs of JSON; `schema` has the columns by their names, if there is one.
 ///
 /// # Errors
-/// `Invalid` when no record is one, when `--types` names a path that there is not, or when there are too many columns.
+/// `Input` or `Invalid` when no record tells the columns, `Invalid` when `--types` names a path that there is not, or when there
+/// are too many columns.
 pub fn sniff_json(
     name: &str,
     samples: &[JsonSample<'_>],
@@ -80,9 +84,6 @@ pub fn sniff_json(
     let mut seen = Seen::default();
     for (text, end) in samples {
         seen.add_records(text, *end, form, given);
-    }
-    if seen.objects == 0 && schema.is_none() {
-        return Err(no_records(name, samples));
     }
     let mut leaves = Vec::new();
     seen.leaves(&mut Vec::new(), &mut leaves);
@@ -110,6 +111,7 @@ pub fn sniff_json(
             leaves = mapped(mapping, &leaves);
             mapping.columns.iter().map(|column| column.name.clone()).collect()
         }
+        None if leaves.is_empty() && schema.is_none() => return Err(no_columns(name, samples)),
         None => unique_texts(leaves.iter().map(|leaf| leaf.path.keys.join("."))),
     };
     let lists: Vec<&str> = names
@@ -257,39 +259,62 @@ fn paths_of(
     Ok(schema.columns().iter().map(path).collect())
 }
 
-/// What to say of inputs without a record.
-fn no_records(name: &str, samples: &[JsonSample<'_>]) -> Error {
+/// What to say of inputs of which no record tells the columns.
+fn no_columns(name: &str, samples: &[JsonSample<'_>]) -> Error {
+    const GIVE: &str = "give --columns or --schema";
     let Some((text, end)) = samples.iter().find(|(text, _)| !text.trim_ascii().is_empty()) else {
-        return Error::Invalid(format!("{name} has no records"));
+        return Error::Invalid(format!(
+            "{name} holds no record, so that its columns cannot be told: {GIVE}"
+        ));
     };
-    let what = match first_record(text, *end) {
-        Item::More => {
-            return Error::Invalid(format!(
-                "{name} looks like JSON, and no record ends in the first {} bytes: give a larger --sample",
-                text.len()
-            ));
-        }
-        Item::Bad { fault, .. } => fault.rule.text(),
-        Item::Record { start, .. } => {
-            match parse_tree(&padded(text), start, LineBreaks::AreSpace) {
-                Err(fault) => fault.rule.text(),
-                Ok(_) => "has no keys",
+    let mut records = splitter(text, *end);
+    let mut count = 0;
+    loop {
+        let (start, end, fault) = match records.next_item() {
+            Item::Record { start, end } => {
+                match parse_tree(&padded(&text[start..end]), 0, LineBreaks::AreSpace) {
+                    Ok(_) => {
+                        count += 1;
+                        continue;
+                    }
+                    Err(fault) => (start, end, Fault::new(fault.rule, start + fault.at)),
+                }
             }
-        }
-        Item::End => "has no records",
-    };
-    Error::Invalid(format!(
-        "{name} looks like JSON, and its first record {what} (records are objects; --format text to load its lines as they are)"
-    ))
+            Item::Bad { start, end, fault } => (start, end, fault),
+            Item::More => {
+                return Error::Invalid(format!(
+                    "{name} looks like JSON, and no record ends in the first {} bytes: give a larger --sample",
+                    text.len()
+                ));
+            }
+            Item::End => {
+                let what = match count {
+                    0 => "holds no record",
+                    _ => "looks like JSON, and no record has a value for a column",
+                };
+                return Error::Invalid(format!(
+                    "{name} {what}, so that its columns cannot be told: {GIVE}"
+                ));
+            }
+        };
+        let (path, value) = tell_fault(&text[start..end], fault.at - start, fault.rule);
+        let column = if path == WHOLE { String::new() } else { format!(" (column {path})") };
+        let newlines = memchr::memchr_iter(b'\n', &text[..start]).count();
+        let line = 1 + newlines as u64;
+        let place = Place { file: name.to_owned(), line, byte: start as u64, field: 0 };
+        let text = format!(
+            "\"{}\" {}{column}, and no other record tells the columns: {GIVE}, and --max-rejects N to set such records aside \
+             (or --format text to load the lines as they are)",
+            shorten(&value),
+            fault.rule.text()
+        );
+        return Error::Input { place: Box::new(place), text };
+    }
 }
 
 fn splitter(text: &[u8], end: SampleEnd) -> Splitter<'_> {
     let is_last = end == SampleEnd::Whole;
     Splitter { text, end: text.len(), is_last, at: bom_len(text), between: Between::default() }
-}
-
-fn first_record(text: &[u8], end: SampleEnd) -> Item {
-    splitter(text, end).next_item()
 }
 
 /// Whether each record stands on a line of its own, as far as the sample tells. A single record of several inputs may be on many
