@@ -9,8 +9,8 @@ use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, 
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
-    Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, PlaceOptions, SampleEnd,
-    Sniffed, sniff,
+    Dialect, GivenDialect, InputFile, InputSource, Inputs, JsonTells, LineEnd, PlaceOptions,
+    SampleEnd, Sniffed, json_tells, sniff,
 };
 use coload_store::{LoadMode, Store};
 use coload_types::{Column, Error, Result, same_name};
@@ -247,6 +247,16 @@ pub fn plan_with(
     if let Some(schema) = &schema {
         check_types(&request.dialect.columns, schema, &table)?;
     }
+    let stream = match inputs.len() {
+        1 => OpenedStream::open(&first)?,
+        // The load refuses a stream among other inputs, and says so.
+        _ => None,
+    };
+    let First { input, sample, end, tells } =
+        first_telling(&inputs, stream.as_ref(), request.sample_bytes, &request.dialect)?;
+    if schema.is_none() && tells == Tells::NoRecord {
+        return Ok(None);
+    }
     let began_us = coload_threads::epoch_us();
     let mut wanted = request.set.clone();
     if request.partitions == Partitions::AreColumns {
@@ -262,15 +272,6 @@ pub fn plan_with(
         // They are made of what the input has.
         Some(_) => None,
     };
-    let stream = match inputs.len() {
-        1 => OpenedStream::open(&first)?,
-        // The load refuses a stream among other inputs, and says so.
-        _ => None,
-    };
-    let (input, sample, end) = first_text(&inputs, stream.as_ref(), request.sample_bytes)?;
-    if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
-        return Ok(None);
-    }
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
     let by_position = by_position.filter(|_| request.joined == Joined::ByPosition);
     let mut given = for_several(&inputs, &of_sheets(&inputs, &request.dialect)?);
@@ -513,21 +514,58 @@ fn check_types(given: &[Column], schema: &Schema, table: &str) -> Result<()> {
     Ok(())
 }
 
-/// The first bytes of the first input that has any but line ends.
-fn first_text(
+/// What an input tells of columns, from least to most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Tells {
+    /// It has no record: nothing but line ends, or an empty list of JSON.
+    NoRecord,
+    /// It has records of JSON without a key.
+    NoKey,
+    /// It may tell them.
+    Something,
+}
+
+/// The input that is looked at first, and its first bytes.
+struct First {
+    input: InputFile,
+    sample: Vec<u8>,
+    end: SampleEnd,
+    tells: Tells,
+}
+
+/// The first input that tells columns, or else one that tells as much as the others.
+fn first_telling(
     inputs: &Inputs,
     stream: Option<&OpenedStream>,
     bytes_max: usize,
-) -> Result<(InputFile, Vec<u8>, SampleEnd)> {
-    let mut first = None;
+    given: &GivenDialect,
+) -> Result<First> {
+    let mut best: Option<First> = None;
     for input in inputs.iter() {
-        let (text, end) = sample(&input, stream, bytes_max)?;
-        if end == SampleEnd::Cut || !is_blank(&text) {
-            return Ok((input, text, end));
+        let (sample, end) = sample(&input, stream, bytes_max)?;
+        let tells = match end {
+            SampleEnd::Whole if is_blank(&sample) => Tells::NoRecord,
+            _ if input.is_sheet() || matches!(input.source, InputSource::Rows { .. }) => {
+                Tells::Something
+            }
+            _ => match json_tells(&sample, end, given) {
+                Some(JsonTells::Nothing) if end == SampleEnd::Whole => Tells::NoRecord,
+                Some(JsonTells::Nothing | JsonTells::Records) => Tells::NoKey,
+                Some(JsonTells::Keys) | None => Tells::Something,
+            },
+        };
+        let is_better = best.as_ref().is_none_or(|best| {
+            // A list of JSON without records tells at least that it is one.
+            best.tells < tells || is_blank(&best.sample) && !is_blank(&sample)
+        });
+        if is_better {
+            best = Some(First { input, sample, end, tells });
         }
-        first.get_or_insert((input, text, end));
+        if tells == Tells::Something {
+            break;
+        }
     }
-    first.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
+    best.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
 }
 
 pub(crate) fn is_blank(text: &[u8]) -> bool {

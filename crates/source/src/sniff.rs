@@ -54,7 +54,7 @@ use foreign::{check_is_delimited, check_is_text};
 use formats::{Among, choose_formats, given_formats};
 use head::{after_skipped, separator_line, without_last};
 use json::is_to_be_json;
-pub use json::{JsonSample, sniff_json};
+pub use json::{JsonSample, JsonTells, json_tells, sniff_json};
 use line_end::{confirm_line_end, detect_line_end};
 use notes::{find_comments, find_footer, named_in_comments};
 pub(crate) use nulls::is_marker;

@@ -6,6 +6,68 @@ fn exported(sandbox: &Sandbox, table: &str) -> String {
     sandbox.run(&["export", "store", table]).ok().out.replace('\r', "")
 }
 
+/// Symptom: with an empty list first, the others were read as delimited text; with an empty object, or `--format`, the load
+/// failed. The first input alone told what all are, and the columns.
+#[test]
+fn documents_without_records_tell_nothing_of_the_others() {
+    for empty in ["[]\n", "[ ]", "{}\n", "[{}]", "[\n  {},\n  {}\n]\n", "\n"] {
+        let sandbox = Sandbox::new();
+        for (number, text) in
+            [empty, "[{\"a\":1}]\n", empty, "[{\"a\":2,\n \"b\":\"x\"}]\n"].iter().enumerate()
+        {
+            sandbox.write(&format!("d/{number}.json"), text);
+        }
+        for (table, flags) in
+            [("plain", &[][..]), ("said", &["--format", "json"]), ("again", &["--replace"])]
+        {
+            let load = ["load", "d/*.json", "--into", "store", "--table", table];
+            sandbox.run(&[&load[..], flags].concat()).ok();
+            let rows = exported(&sandbox, table);
+            let (head, rows) = rows.split_once('\n').unwrap();
+            assert_eq!(head, "a,\"b\"", "{empty:?} {table}");
+            // An object without keys is a row.
+            let with_keys: Vec<&str> = rows.lines().filter(|line| *line != ",").collect();
+            assert_eq!(with_keys, ["1,", "2,\"x\""], "{empty:?} {table}");
+            let objects = empty.matches("{}").count();
+            assert_eq!(rows.lines().count(), 2 + 2 * objects, "{empty:?} {table}");
+        }
+        // Columns that are known make nothing else of them.
+        sandbox.run(&["load", "d/*.json", "--into", "store", "--table", "plain"]).ok();
+        let one = ["load", "d/0.json", "--into", "store", "--table", "plain"];
+        sandbox.run(&one).ok();
+    }
+}
+
+#[test]
+fn a_word_in_place_of_a_document_is_a_reject() {
+    let sandbox = Sandbox::new();
+    sandbox.write("d/1.json", "null\n");
+    sandbox.write("d/2.json", "[{\"a\":1}]\n");
+    let load = ["load", "d/*.json", "--into", "store", "--table", "t", "--format", "json"];
+    sandbox.run(&load).fails(1, &["1.json:1 (byte 0): \"null\" is a record that is no object"]);
+    sandbox.run(&[&load[..], &["--max-rejects", "1"]].concat()).ok();
+    assert_eq!(exported(&sandbox, "t"), "\"a\"\n1\n");
+}
+
+#[test]
+fn documents_that_tell_no_columns_say_so() {
+    let sandbox = Sandbox::new();
+    let load = ["load", "x.json", "--into", "store", "--table", "t"];
+    for empty in ["[]", "[ ]\n"] {
+        sandbox.write("x.json", empty);
+        let run = sandbox.run(&load).ok();
+        assert!(run.err.contains("nothing to load"), "{run:?}");
+        sandbox.run(&["sniff", "x.json"]).fails(1, &["x.json holds no record", "--columns"]);
+    }
+    for empty in ["{}", "[{}]", "{}\n{}\n"] {
+        sandbox.write("x.json", empty);
+        sandbox
+            .run(&load)
+            .fails(1, &["x.json looks like JSON", "no record has a value", "--columns"]);
+    }
+}
+
+/// Symptom: `"c.json looks like JSON, and its first record is a key that its object has twice"`.
 #[test]
 fn a_bad_record_that_is_the_only_one_is_told_with_its_place() {
     let sandbox = Sandbox::new();
@@ -29,6 +91,7 @@ fn a_bad_record_that_is_the_only_one_is_told_with_its_place() {
     }
 }
 
+/// Symptom: the first record alone told that each stands on its line, and a later one that goes over lines was no JSON.
 #[test]
 fn a_record_over_lines_behind_one_on_a_line_is_read() {
     let sandbox = Sandbox::new();
@@ -67,6 +130,7 @@ fn too_many_columns_are_told_with_the_file() {
     }
 }
 
+/// Symptom: `--quote none` was advised, which is refused for JSON, and a `--memory` that did not do.
 #[test]
 fn a_record_that_is_too_long_is_told_with_its_line() {
     let sandbox = Sandbox::new();

@@ -16,7 +16,7 @@ use coload_json::{
 };
 use coload_types::{Column, DataType, Error, Place, Result, same_name};
 
-use super::foreign::is_json;
+use super::foreign::{is_empty_document, is_json};
 use super::{Sniffed, bom_len, given_formats, given_types};
 use crate::dialect::{Dialect, GivenDialect};
 use crate::header::unique_texts;
@@ -37,22 +37,72 @@ const PATH_KEYS_MAX: usize = 16;
 /// The first bytes of an input, and whether they are all.
 pub type JsonSample<'a> = (&'a [u8], SampleEnd);
 
-/// Whether a text is to be read as JSON: it looks so, and nothing says that it is delimited. Where the columns are known, one
-/// of them must be a key.
-pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&Schema>) -> bool {
+/// What the first bytes of an input of JSON tell of its columns, from least to most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JsonTells {
+    /// There is no record.
+    Nothing,
+    /// There are records, or what stands in their place, and none has a key.
+    Records,
+    /// A record has a key.
+    Keys,
+}
+
+/// What a text tells of columns; `None` when it does not look like JSON, or is delimited as somebody says.
+pub fn json_tells(text: &[u8], end: SampleEnd, given: &GivenDialect) -> Option<JsonTells> {
+    if given.encoding.is_some_and(|encoding| encoding != coload_input::Encoding::Utf8)
+        || !looks_like_json(text, given)
+    {
+        return None;
+    }
+    let mut tells = JsonTells::Nothing;
+    let mut records = splitter(text, end);
+    loop {
+        match records.next_item() {
+            Item::Record { start, end } => {
+                tells = JsonTells::Records;
+                let record = parse_tree(&padded(&text[start..end]), 0, LineBreaks::AreSpace)
+                    .is_ok_and(|(record, _)| has_keys(&record));
+                if record {
+                    return Some(JsonTells::Keys);
+                }
+            }
+            Item::Bad { .. } => tells = JsonTells::Records,
+            // What is longer than what is looked at has keys, for all that is known.
+            Item::More => return Some(JsonTells::Keys),
+            Item::End => return Some(tells),
+        }
+    }
+}
+
+fn has_keys(record: &Json<'_>) -> bool {
+    matches!(record, Json::Object(entries, _) if !entries.is_empty())
+}
+
+/// Whether a text looks like JSON, or is to be read so, and nothing says that it is delimited.
+fn looks_like_json(text: &[u8], given: &GivenDialect) -> bool {
     match given.format {
         Some(InputFormat::Text | InputFormat::Sheet) => return false,
         Some(InputFormat::Json | InputFormat::JsonLines) => return true,
         None => {}
     }
-    if given.list().is_some() || given.mapping.is_some() {
-        return is_json(text[bom_len(text)..].trim_ascii_start());
-    }
     let told = given.delimiter.is_some() || given.fixed.is_some() || given.aligned.is_some();
-    if told || !is_json(text[bom_len(text)..].trim_ascii_start()) {
+    let has_paths = given.list().is_some() || given.mapping.is_some();
+    let text = text[bom_len(text)..].trim_ascii_start();
+    (!told || has_paths) && (is_json(text) || is_empty_document(text))
+}
+
+/// Whether a text is to be read as JSON: it looks so, and nothing says that it is delimited. Where the columns are known, one
+/// of them must be a key, if there is one.
+pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&Schema>) -> bool {
+    if !looks_like_json(text, given) {
         return false;
     }
-    let Some(schema) = schema else { return true };
+    let is_said = given.format.is_some() || given.list().is_some() || given.mapping.is_some();
+    let Some(schema) = schema.filter(|_| !is_said) else { return true };
+    if is_empty_document(&text[bom_len(text)..]) {
+        return true;
+    }
     let mut seen = Seen::default();
     seen.add_records(text, SampleEnd::Cut, JsonForm::Documents, given);
     let is_column = |(key, _): &(Vec<u8>, Seen)| {
@@ -74,9 +124,13 @@ pub fn sniff_json(
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
+    let is_blank = |text: &[u8]| text[bom_len(text)..].trim_ascii().is_empty();
+    let mut with_text = samples.iter().filter(|(text, _)| !is_blank(text)).peekable();
     let form = match given.format {
         Some(InputFormat::JsonLines) => JsonForm::Lines,
-        _ if samples.iter().all(|(text, end)| has_lines(text, *end, samples.len())) => {
+        _ if with_text.peek().is_some()
+            && with_text.all(|(text, end)| has_lines(text, *end, samples.len())) =>
+        {
             JsonForm::Lines
         }
         _ => JsonForm::Documents,
