@@ -13,7 +13,7 @@ use coload_source::{
     SampleEnd, Sniffed, json_tells, sniff,
 };
 use coload_store::{LoadMode, Store};
-use coload_types::{Column, Error, Result, same_name};
+use coload_types::{Column, Error, Place, Result, same_name};
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 use coload_wire::{ColumnFrom, FieldMap};
@@ -182,6 +182,9 @@ pub fn sniff_input(
     match sniff_typed(&input, &sample, end, given)? {
         Some(found) => Ok(found),
         None => {
+            if end == SampleEnd::Whole && is_blank(&sample) {
+                check_may_be_blank(&input.name)?;
+            }
             let given = of_sheets(inputs, given)?;
             let mut sniffed = sniff(&input.name, &sample, end, &given, None)?;
             tell_sheet(&input, &mut sniffed);
@@ -230,7 +233,7 @@ pub(crate) fn plan(store: Option<&Store>, request: &PlanRequest) -> Result<Optio
 /// As [`Coload::plan`](crate::Coload::plan), and those of `known`.
 pub fn plan_with(
     request: &PlanRequest,
-    known: impl FnOnce(&str) -> Result<Option<Schema>>,
+    known: impl Fn(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
     if let Some(TableMapping { table, .. }) = request.beside.first() {
         return Err(Error::Invalid(format!(
@@ -243,7 +246,7 @@ pub fn plan_with(
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
     };
     let table = request.table.clone().unwrap_or_else(|| first.table_name());
-    let (schema, schema_from) = known_schema(known, request, &table)?;
+    let (mut schema, mut schema_from) = known_schema(&known, request, &table)?;
     if let Some(schema) = &schema {
         check_types(&request.dialect.columns, schema, &table)?;
     }
@@ -255,7 +258,15 @@ pub fn plan_with(
     let First { input, sample, end, tells } =
         first_telling(&inputs, stream.as_ref(), request.sample_bytes, &request.dialect)?;
     if schema.is_none() && tells == Tells::NoRecord {
-        return Ok(None);
+        // A table whose rows are replaced by none keeps its columns.
+        schema = match request.mode {
+            LoadMode::Replace => known(&table)?,
+            LoadMode::Append | LoadMode::Create => None,
+        };
+        if schema.is_none() {
+            return Ok(None);
+        }
+        schema_from = SchemaOrigin::Table;
     }
     let began_us = coload_threads::epoch_us();
     let mut wanted = request.set.clone();
@@ -288,6 +299,7 @@ pub fn plan_with(
     let (mut sniffed, record_bytes) = match typed {
         Some(found) => (found.sniffed, found.record_bytes),
         None => {
+            check_blank_among(&inputs, name)?;
             let sniffed = sniff(name, &sample, end, &of_first, by_position)?;
             let sniffed = match sniffed.dialect.json {
                 Some(_) => {
@@ -544,7 +556,10 @@ fn first_telling(
     for input in inputs.iter() {
         let (sample, end) = sample(&input, stream, bytes_max)?;
         let tells = match end {
-            SampleEnd::Whole if is_blank(&sample) => Tells::NoRecord,
+            SampleEnd::Whole if is_blank(&sample) => {
+                check_may_be_blank(&input.name)?;
+                Tells::NoRecord
+            }
             _ if input.is_sheet() || matches!(input.source, InputSource::Rows { .. }) => {
                 Tells::Something
             }
@@ -568,12 +583,49 @@ fn first_telling(
     best.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
 }
 
+/// Endings of files that have bytes even where they have no record.
+const NEVER_BLANK: [(&str, &str); 8] = [
+    (".parquet", "Parquet"),
+    (".avro", "Avro"),
+    (".arrow", "Arrow"),
+    (".arrows", "Arrow"),
+    (".ipc", "Arrow"),
+    (".feather", "Arrow"),
+    (".xlsx", "a workbook"),
+    (".xlsm", "a workbook"),
+];
+
+/// What a file is by its name, if none of its kind is without bytes.
+fn never_blank(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    NEVER_BLANK.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind)
+}
+
+/// Refuses an input that is empty, though no file of its name is.
+fn check_may_be_blank(name: &str) -> Result<()> {
+    let Some(kind) = never_blank(name) else { return Ok(()) };
+    Err(Error::Input {
+        place: Box::new(Place { file: name.to_owned(), ..Place::default() }),
+        text: format!("the file is empty, and {kind} has a head at least: was it cut short?"),
+    })
+}
+
+/// Refuses inputs that are empty beside text, though no file of their names is.
+fn check_blank_among(inputs: &Inputs, first: &str) -> Result<()> {
+    for input in inputs.iter().filter(|input| input.name != first) {
+        if never_blank(&input.name).is_some() && is_blank(&sample(&input, None, HEADER_BYTES)?.0) {
+            check_may_be_blank(&input.name)?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn is_blank(text: &[u8]) -> bool {
     text[coload_source::bom_len(text)..].iter().all(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
 fn known_schema(
-    known: impl FnOnce(&str) -> Result<Option<Schema>>,
+    known: impl Fn(&str) -> Result<Option<Schema>>,
     request: &PlanRequest,
     table: &str,
 ) -> Result<(Option<Schema>, SchemaOrigin)> {
