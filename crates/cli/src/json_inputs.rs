@@ -3,7 +3,7 @@
 use coload_ddl::Schema;
 use coload_source::{
     Between, Dialect, Encoding, GivenDialect, Inputs, Item, JsonForm, NullsAre, SampleEnd, Sniffed,
-    Splitter, bom_len, sniff_json,
+    Splitter, bom_len, of_input, sniff_json,
 };
 use coload_types::{Error, Result};
 
@@ -45,7 +45,8 @@ pub fn sniff_several(
         texts.push((text, end));
     }
     let samples: Vec<_> = texts.iter().map(|(text, end)| (&text[..], *end)).collect();
-    let mut all = sniff_json(name, &samples, given, schema)?;
+    let all = sniff_json(name, &samples, given, schema);
+    let mut all = all.map_err(|error| of_input(name, error))?;
     all.dialect.encoding = sniffed.dialect.encoding;
     Ok(all)
 }

@@ -9,11 +9,11 @@ use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, 
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
-    Dialect, GivenDialect, InputFile, InputSource, Inputs, LineEnd, PlaceOptions, SampleEnd,
-    Sniffed, sniff,
+    Dialect, GivenDialect, InputFile, InputSource, Inputs, JsonTells, LineEnd, PlaceOptions,
+    SampleEnd, Sniffed, json_tells, sniff,
 };
 use coload_store::{LoadMode, Store};
-use coload_types::{Column, Error, Result, same_name};
+use coload_types::{Column, Error, Place, Result, same_name};
 #[cfg(feature = "sql")]
 use coload_wire::RowSql;
 use coload_wire::{ColumnFrom, FieldMap};
@@ -182,6 +182,9 @@ pub fn sniff_input(
     match sniff_typed(&input, &sample, end, given)? {
         Some(found) => Ok(found),
         None => {
+            if end == SampleEnd::Whole && is_blank(&sample) {
+                check_may_be_blank(&input.name)?;
+            }
             let given = of_sheets(inputs, given)?;
             let mut sniffed = sniff(&input.name, &sample, end, &given, None)?;
             tell_sheet(&input, &mut sniffed);
@@ -230,7 +233,7 @@ pub(crate) fn plan(store: Option<&Store>, request: &PlanRequest) -> Result<Optio
 /// As [`Coload::plan`](crate::Coload::plan), and those of `known`.
 pub fn plan_with(
     request: &PlanRequest,
-    known: impl FnOnce(&str) -> Result<Option<Schema>>,
+    known: impl Fn(&str) -> Result<Option<Schema>>,
 ) -> Result<Option<LoadPlan>> {
     if let Some(TableMapping { table, .. }) = request.beside.first() {
         return Err(Error::Invalid(format!(
@@ -243,9 +246,27 @@ pub fn plan_with(
         return Err(Error::Invalid("no input: name a file, a glob, or -".to_owned()));
     };
     let table = request.table.clone().unwrap_or_else(|| first.table_name());
-    let (schema, schema_from) = known_schema(known, request, &table)?;
+    let (mut schema, mut schema_from) = known_schema(&known, request, &table)?;
     if let Some(schema) = &schema {
         check_types(&request.dialect.columns, schema, &table)?;
+    }
+    let stream = match inputs.len() {
+        1 => OpenedStream::open(&first)?,
+        // The load refuses a stream among other inputs, and says so.
+        _ => None,
+    };
+    let First { input, sample, end, tells } =
+        first_telling(&inputs, stream.as_ref(), request.sample_bytes, &request.dialect)?;
+    if schema.is_none() && tells == Tells::NoRecord {
+        // A table whose rows are replaced by none keeps its columns.
+        schema = match request.mode {
+            LoadMode::Replace => known(&table)?,
+            LoadMode::Append | LoadMode::Create => None,
+        };
+        if schema.is_none() {
+            return Ok(None);
+        }
+        schema_from = SchemaOrigin::Table;
     }
     let began_us = coload_threads::epoch_us();
     let mut wanted = request.set.clone();
@@ -262,15 +283,6 @@ pub fn plan_with(
         // They are made of what the input has.
         Some(_) => None,
     };
-    let stream = match inputs.len() {
-        1 => OpenedStream::open(&first)?,
-        // The load refuses a stream among other inputs, and says so.
-        _ => None,
-    };
-    let (input, sample, end) = first_text(&inputs, stream.as_ref(), request.sample_bytes)?;
-    if schema.is_none() && end == SampleEnd::Whole && is_blank(&sample) {
-        return Ok(None);
-    }
     let by_position = to_read.as_ref().filter(|_| request.mapping.is_none());
     let by_position = by_position.filter(|_| request.joined == Joined::ByPosition);
     let mut given = for_several(&inputs, &of_sheets(&inputs, &request.dialect)?);
@@ -287,6 +299,7 @@ pub fn plan_with(
     let (mut sniffed, record_bytes) = match typed {
         Some(found) => (found.sniffed, found.record_bytes),
         None => {
+            check_blank_among(&inputs, name)?;
             let sniffed = sniff(name, &sample, end, &of_first, by_position)?;
             let sniffed = match sniffed.dialect.json {
                 Some(_) => {
@@ -513,21 +526,98 @@ fn check_types(given: &[Column], schema: &Schema, table: &str) -> Result<()> {
     Ok(())
 }
 
-/// The first bytes of the first input that has any but line ends.
-fn first_text(
+/// What an input tells of columns, from least to most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Tells {
+    /// It has no record: nothing but line ends, or an empty list of JSON.
+    NoRecord,
+    /// It has records of JSON without a key.
+    NoKey,
+    /// It may tell them.
+    Something,
+}
+
+/// The input that is looked at first, and its first bytes.
+struct First {
+    input: InputFile,
+    sample: Vec<u8>,
+    end: SampleEnd,
+    tells: Tells,
+}
+
+/// The first input that tells columns, or else one that tells as much as the others.
+fn first_telling(
     inputs: &Inputs,
     stream: Option<&OpenedStream>,
     bytes_max: usize,
-) -> Result<(InputFile, Vec<u8>, SampleEnd)> {
-    let mut first = None;
+    given: &GivenDialect,
+) -> Result<First> {
+    let mut best: Option<First> = None;
     for input in inputs.iter() {
-        let (text, end) = sample(&input, stream, bytes_max)?;
-        if end == SampleEnd::Cut || !is_blank(&text) {
-            return Ok((input, text, end));
+        let (sample, end) = sample(&input, stream, bytes_max)?;
+        let tells = match end {
+            SampleEnd::Whole if is_blank(&sample) => {
+                check_may_be_blank(&input.name)?;
+                Tells::NoRecord
+            }
+            _ if input.is_sheet() || matches!(input.source, InputSource::Rows { .. }) => {
+                Tells::Something
+            }
+            _ => match json_tells(&sample, end, given) {
+                Some(JsonTells::Nothing) if end == SampleEnd::Whole => Tells::NoRecord,
+                Some(JsonTells::Nothing | JsonTells::Records) => Tells::NoKey,
+                Some(JsonTells::Keys) | None => Tells::Something,
+            },
+        };
+        let is_better = best.as_ref().is_none_or(|best| {
+            // A list of JSON without records tells at least that it is one.
+            best.tells < tells || is_blank(&best.sample) && !is_blank(&sample)
+        });
+        if is_better {
+            best = Some(First { input, sample, end, tells });
         }
-        first.get_or_insert((input, text, end));
+        if tells == Tells::Something {
+            break;
+        }
     }
-    first.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
+    best.ok_or_else(|| Error::Invalid("no input: name a file, a glob, or -".to_owned()))
+}
+
+/// Endings of files that have bytes even where they have no record.
+const NEVER_BLANK: [(&str, &str); 8] = [
+    (".parquet", "Parquet"),
+    (".avro", "Avro"),
+    (".arrow", "Arrow"),
+    (".arrows", "Arrow"),
+    (".ipc", "Arrow"),
+    (".feather", "Arrow"),
+    (".xlsx", "a workbook"),
+    (".xlsm", "a workbook"),
+];
+
+/// What a file is by its name, if none of its kind is without bytes.
+fn never_blank(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    NEVER_BLANK.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind)
+}
+
+/// Refuses an input that is empty, though no file of its name is.
+fn check_may_be_blank(name: &str) -> Result<()> {
+    let Some(kind) = never_blank(name) else { return Ok(()) };
+    Err(Error::Input {
+        place: Box::new(Place { file: name.to_owned(), ..Place::default() }),
+        text: format!("the file is empty, and {kind} has a head at least: was it cut short?"),
+    })
+}
+
+/// Refuses inputs that are empty beside text, though no file of their names is.
+fn check_blank_among(inputs: &Inputs, first: &str) -> Result<()> {
+    for input in inputs.iter().filter(|input| input.name != first) {
+        if never_blank(&input.name).is_some() && is_blank(&sample(&input, None, HEADER_BYTES)?.0) {
+            check_may_be_blank(&input.name)?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn is_blank(text: &[u8]) -> bool {
@@ -535,7 +625,7 @@ pub(crate) fn is_blank(text: &[u8]) -> bool {
 }
 
 fn known_schema(
-    known: impl FnOnce(&str) -> Result<Option<Schema>>,
+    known: impl Fn(&str) -> Result<Option<Schema>>,
     request: &PlanRequest,
     table: &str,
 ) -> Result<(Option<Schema>, SchemaOrigin)> {

@@ -6,7 +6,7 @@ use coload_load::{
     InputForm, TypedField, TypedInput, look_at_arrow, look_at_avro, look_at_parquet,
 };
 use coload_source::{
-    Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, unique_texts,
+    Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, of_input, unique_texts,
 };
 use coload_types::{Column, DataType, Error, Result, same_name};
 
@@ -70,7 +70,8 @@ pub fn find_typed(
     for input in inputs.iter().filter(|input| input.name != name) {
         check_alike(name, &found, &input, request.sample_bytes)?;
     }
-    let sniffed = columns_of(name, &found, &request.dialect.columns, schema, table)?;
+    let sniffed = columns_of(name, &found, &request.dialect.columns, schema, table);
+    let sniffed = sniffed.map_err(|error| of_input(name, error))?;
     Ok(Some(TypedFound { form: found.kind.form(), sniffed, record_bytes: found.record_bytes }))
 }
 
@@ -86,7 +87,8 @@ pub fn sniff_typed(
 ) -> Result<Option<(Sniffed, InputForm)>> {
     let Some(found) = look(input, sample, end)? else { return Ok(None) };
     check_flags(&input.name, name_of(&found), given)?;
-    let sniffed = columns_of(&input.name, &found, &given.columns, None, None)?;
+    let sniffed = columns_of(&input.name, &found, &given.columns, None, None);
+    let sniffed = sniffed.map_err(|error| of_input(&input.name, error))?;
     Ok(Some((sniffed, found.kind.form())))
 }
 
@@ -97,7 +99,8 @@ pub fn sniff_typed(
 pub fn sniff_rows(rows: &DatabaseRows, given: &GivenDialect) -> Result<(Sniffed, InputForm)> {
     let found = rows.source.input();
     check_flags(&rows.input.name, name_of(&found), given)?;
-    let sniffed = columns_of(&rows.input.name, &found, &given.columns, None, None)?;
+    let sniffed = columns_of(&rows.input.name, &found, &given.columns, None, None);
+    let sniffed = sniffed.map_err(|error| of_input(&rows.input.name, error))?;
     Ok((sniffed, found.kind.form()))
 }
 

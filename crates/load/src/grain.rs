@@ -19,7 +19,7 @@
 use coload_ddl::Schema;
 use coload_space::SpaceSpec;
 use coload_transform::{DictionaryLimit, MEMORY_MIN, dictionary_limit, encoders};
-use coload_types::Physical;
+use coload_types::{Error, Physical};
 use coload_wire::{CHUNK_BYTES_MIN, RejectLimit};
 
 use crate::account::COUNTED_BYTES;
@@ -82,6 +82,23 @@ const SORTED_SHARE: usize = 4;
 const KEPT_BYTES: usize = 128 << 20;
 /// Smallest chunk that a small memory leads to.
 const CHUNK_BYTES_LEAST: usize = 64 << 10;
+
+/// The error of a record that is longer than one may be; `place` has the input.
+pub fn record_too_long(place: &str, bytes: usize, is_json: bool) -> Error {
+    let (most, memory) = match bytes >= RECORD_BYTES_MAX {
+        true => ("1 GiB", ""),
+        false => ("a third of --memory", "a larger --memory"),
+    };
+    let (open, flags) = match (is_json, memory) {
+        (true, "") => ("a string or a bracket", String::new()),
+        (true, memory) => ("a string or a bracket", format!(" (try {memory})")),
+        (false, "") => ("a quote", " (try --quote none)".to_owned()),
+        (false, memory) => ("a quote", format!(" (try --quote none, or {memory})")),
+    };
+    Error::Limit(format!(
+        "{place}: a record is over {bytes} bytes, and one has at most {most}; is {open} left open?{flags}"
+    ))
+}
 
 /// Sizes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -194,6 +194,9 @@ impl Cells {
                 _ => {}
             }
         }
+        let is_text = cell.held == Held::Text;
+        // An empty text is a value, an empty number is none.
+        has_value &= is_text || !cell.value.trim_ascii().is_empty();
         if has_formula && !has_value {
             return Err(fault(
                 &self.sheet,
@@ -201,12 +204,10 @@ impl Cells {
                 "the formula has no value: open the book where it is calculated, and save it",
             ));
         }
-        let is_text = cell.held == Held::Text;
         if is_text && !is_rich {
             resolve_escapes(&mut cell.value, 0);
         }
-        // An empty text is a value, an empty number is none.
-        Ok(has_value && (is_text || !cell.value.trim_ascii().is_empty()))
+        Ok(has_value)
     }
 }
 

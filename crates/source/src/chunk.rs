@@ -130,6 +130,11 @@ impl ChunkParser {
         self.rows
     }
 
+    /// Whether its text is JSON.
+    pub fn is_json(&self) -> bool {
+        self.rules.json.is_some()
+    }
+
     /// Columns that met too many values for codes since this was last asked.
     pub fn take_plain_now(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.plain_now)

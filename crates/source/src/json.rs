@@ -5,12 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use coload_json::UnknownKeys;
-use coload_json::{Holds, Json, Keys, LineBreaks, ListReader, PADDING, Path, parse_tree};
+use coload_json::{
+    Holds, Json, Keys, LineBreaks, ListReader, PADDING, Path, Rule, parse_tree, path_at,
+};
 use coload_types::{Column, DataType, Error, Result};
 
 use crate::formats::Formats;
 use crate::infer::ColumnForms;
 use crate::sample::SampleEnd;
+
+/// What is told in place of a path where a record as a whole is at fault.
+pub(crate) const WHOLE: &str = "(record)";
+/// Bytes of a value that are told.
+const TOLD_BYTES_MAX: usize = 256;
 
 /// What `--format` says that an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,4 +150,41 @@ pub(crate) fn tells_date(text: &[u8], formats: &Formats) -> bool {
     forms.add(text, formats);
     let data_type = forms.data_type(SampleEnd::Whole);
     matches!(data_type, Date | Time | Timestamp | TimestampTz)
+}
+
+/// The path and the value that are told of a record in which a rule is broken at a place.
+pub(crate) fn tell_fault(record: &[u8], at: usize, rule: Rule) -> (String, Vec<u8>) {
+    let at = at.min(record.len());
+    let path = path_at(record, at);
+    let is_whole = matches!(rule, Rule::NoObject | Rule::Behind | Rule::Open);
+    let column = if is_whole || path.is_empty() { WHOLE.to_owned() } else { path };
+    // Where a record ends too early there is nothing to tell but how it begins.
+    let value = match rule {
+        Rule::OpenLine => record[..record.len().min(TOLD_BYTES_MAX)].to_vec(),
+        _ => told_value(&record[at..]),
+    };
+    (column, value)
+}
+
+/// What is told of the text at fault: a string without its quotes, else up to what ends a value.
+pub(crate) fn told_value(text: &[u8]) -> Vec<u8> {
+    let text = &text[..text.len().min(TOLD_BYTES_MAX)];
+    if let Some(inner) = text.strip_prefix(b"\"")
+        && let Some(end) = string_end(inner)
+    {
+        return inner[..end].to_vec();
+    }
+    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b'\n' | b' ' | b':');
+    let length = text.iter().skip(1).position(is_end).map_or(text.len(), |length| length + 1);
+    text[..length].to_vec()
+}
+
+/// The quote that closes a string.
+fn string_end(text: &[u8]) -> Option<usize> {
+    let mut is_escaped = false;
+    text.iter().position(|byte| {
+        let is_end = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        is_end
+    })
 }

@@ -63,6 +63,8 @@ pub use reject::{Reject, RejectWriter, shorten};
 pub use rows::Rows;
 pub use rules::{Padding, RecordRules, Trailing};
 pub use sample::SampleEnd;
-pub use sniff::{JsonSample, Sniffed, bom_len, read_names, sniff, sniff_json};
+pub use sniff::{
+    JsonSample, JsonTells, Sniffed, bom_len, json_tells, of_input, read_names, sniff, sniff_json,
+};
 pub use tokenise::{Seen, Separators, TEXT_PADDING, tokenise, tokenise_slowly};
 pub use type_order::{Candidate, TypeOrder};

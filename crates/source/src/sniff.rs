@@ -54,7 +54,7 @@ use foreign::{check_is_delimited, check_is_text};
 use formats::{Among, choose_formats, given_formats};
 use head::{after_skipped, separator_line, without_last};
 use json::is_to_be_json;
-pub use json::{JsonSample, sniff_json};
+pub use json::{JsonSample, JsonTells, json_tells, sniff_json};
 use line_end::{confirm_line_end, detect_line_end};
 use notes::{find_comments, find_footer, named_in_comments};
 pub(crate) use nulls::is_marker;
@@ -91,6 +91,27 @@ pub struct Sniffed {
 /// # Errors
 /// `Invalid` when the input is no text, or when its columns cannot be told and were not given.
 pub fn sniff(
+    name: &str,
+    sample: &[u8],
+    end: SampleEnd,
+    given: &GivenDialect,
+    schema: Option<&Schema>,
+) -> Result<Sniffed> {
+    sniff_any(name, sample, end, given, schema).map_err(|error| of_input(name, error))
+}
+
+/// An error of an input that says which: all but those of flags.
+pub fn of_input(name: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(text) if !text.starts_with(name) && !text.starts_with("--") => {
+            Error::Invalid(format!("{name}: {text}"))
+        }
+        error => error,
+    }
+}
+
+/// As [`sniff`]; some errors do not say of which input they are.
+fn sniff_any(
     name: &str,
     sample: &[u8],
     end: SampleEnd,

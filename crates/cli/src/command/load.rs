@@ -435,6 +435,9 @@ fn tell_inferred(attendant: &dyn Attendant, plan: &LoadPlan, what: &str) {
     }
     match plan.schema_from {
         SchemaOrigin::Given => {}
+        SchemaOrigin::Table if plan.request.mode == LoadMode::Replace => {
+            say(&format!("{name}: no record tells other columns, so that {what} keeps its own"))
+        }
         SchemaOrigin::Table => say(&format!(
             "{name}: columns are those of {what}, and keep their types (--replace makes it anew)"
         )),

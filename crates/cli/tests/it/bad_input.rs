@@ -89,6 +89,44 @@ fn an_empty_file_without_columns_is_nothing_to_load() {
     }
 }
 
+/// Symptom: `--replace` with an empty file kept the rows that were there, and the load was no error.
+#[test]
+fn an_empty_file_replaces_the_rows_by_none() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", "a,b\n1,x\n2,y\n");
+    sandbox.write("empty.csv", "");
+    sandbox.write("empty.json", "[]\n");
+    for empty in ["empty.csv", "empty.json"] {
+        let load = ["--into", "store", "--table", "t", "--replace"];
+        sandbox.run(&[&["load", "t.csv"], &load[..]].concat()).ok();
+        assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["2"]);
+        let run = sandbox.run(&[&["load", empty], &load[..]].concat()).ok();
+        assert!(run.out.contains("0 rows") && !run.err.contains("nothing to load"), "{run:?}");
+        assert!(run.err.contains("keeps its own"), "{run:?}");
+        assert_eq!(sandbox.query("SELECT count(a + 1) FROM t"), ["0"]);
+    }
+    let other = ["load", "empty.csv", "--into", "store", "--table", "u", "--replace"];
+    let run = sandbox.run(&other).ok();
+    assert!(run.err.contains("nothing to load"), "{run:?}");
+}
+
+/// Symptom: a file that was cut to nothing was nothing to load, and the load was no error.
+#[test]
+fn an_empty_file_of_a_kind_that_has_a_head_is_damaged() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.csv", "a\n1\n");
+    for name in ["x.parquet", "x.avro", "x.arrow", "x.feather", "x.xlsx"] {
+        sandbox.write(name, "");
+        let load = ["load", name, "--into", "store", "--table", "t"];
+        sandbox.run(&load).fails(1, &[name, "is empty", "cut short"]);
+        sandbox.run(&[&load[..], &["--columns", "a BIGINT"]].concat()).fails(1, &[name]);
+        sandbox.run(&["load", "a.csv", name, "--into", "store"]).fails(1, &[name]);
+        sandbox.run(&["sniff", name]).fails(1, &[name, "is empty"]);
+        let query = format!("SELECT * FROM '{name}'");
+        sandbox.run(&["sql", "-c", &query]).fails(1, &[name, "is empty"]);
+    }
+}
+
 #[test]
 fn an_empty_file_with_columns_is_no_rows() {
     let sandbox = Sandbox::new();

@@ -18,6 +18,7 @@ mod conflicts;
 mod dos;
 mod exported;
 mod fixed_width;
+mod json;
 #[cfg(not(feature = "sql"))]
 mod no_sql;
 mod parquet_input;

@@ -144,6 +144,11 @@ fn damaged_cells_are_told_with_their_place() {
             r#"<row r="2"><c r="A2"><f>A1</f></c></row>"#,
             "!Q1!A!A2:2:1 (byte 0): the formula has no value",
         ),
+        // As openpyxl writes them.
+        (r#"<row r="2"><c r="A2"><f>A1</f><v /></c></row>"#, "the formula has no value"),
+        (r#"<row r="2"><c r="A2"><f>A1</f><v></v></c></row>"#, "the formula has no value"),
+        (r#"<row r="2"><c r="A2"><v> </v><f>A1</f></c></row>"#, "the formula has no value"),
+        (r#"<row r="2"><c r="A2" t="b"><f>A1</f><v/></c></row>"#, "the formula has no value"),
         (r#"<row r="2"><c r="A2" t="s"><v>4</v></c></row>"#, "is no text of the 4 in the book"),
         (r#"<row r="2"><c r="A2" t="b"><v>2</v></c></row>"#, "is no truth value"),
         (r#"<row r="2"><c r="A2"><v>1,5</v></c></row>"#, "is no number"),

@@ -46,6 +46,11 @@ impl Head {
         self
     }
 
+    /// Whether records are those of JSON.
+    pub fn is_json(&self) -> bool {
+        self.rules.json.is_some()
+    }
+
     /// Whether records are those of documents of JSON, which no line ends.
     pub fn has_documents(&self) -> bool {
         self.rules.json.as_ref().is_some_and(|json| json.form == JsonForm::Documents)

@@ -159,6 +159,33 @@ impl OpenInput<'_> {
         }
     }
 
+    /// The line that begins at a byte, from 1; `None` where to count the lines before it takes long, or they are not there.
+    /// `room` is written.
+    ///
+    /// # Errors
+    /// As [`OpenInput::read_at`].
+    pub fn line_at(&self, byte: u64, room: &mut [u8]) -> Result<Option<u64>> {
+        let is_near = match self.file {
+            InputAt::File(file) => !file.is_far(),
+            InputAt::Kept(..) => true,
+            InputAt::Named(inputs, _) => !inputs.are_far(),
+        };
+        if !is_near || self.extent == Extent::Part {
+            return Ok(None);
+        }
+        let (mut at, mut line) = (0, 1);
+        while at < byte {
+            let wanted = usize::try_from(byte - at).map_or(room.len(), |left| left.min(room.len()));
+            let read = self.read_at(&mut room[..wanted], at)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            line += memchr::memchr_iter(b'\n', &room[..read]).count() as u64;
+            at += read as u64;
+        }
+        Ok(Some(line))
+    }
+
     /// Whether its bytes are in memory.
     pub fn is_kept(&self) -> bool {
         matches!(self.file, InputAt::Kept(..))

@@ -11,7 +11,7 @@ use super::chunks::{Piece, Start};
 use super::open_inputs::OpenInput;
 use super::stream::StreamPiece;
 use crate::format::{PieceSpan, ReadTo, Tick};
-use crate::grain::{Grain, RECORD_BYTES_MAX};
+use crate::grain::{Grain, RECORD_BYTES_MAX, record_too_long};
 
 /// Bytes of a window: it stays in the second-level cache while its columns are read.
 const WINDOW_BYTES: usize = 384 << 10;
@@ -124,13 +124,13 @@ impl WindowReader {
         }
     }
 
-    fn too_long(&self, name: &str, byte: u64, bytes: usize) -> Error {
-        Error::Limit(format!(
-            "{name} (byte {byte}): a record is over {bytes} bytes, and one may take {} of what --memory gives; \
-             is a quote left open? (try --quote none, or --memory {})",
-            self.record_bytes_max,
-            show_mib(bytes.saturating_mul(8))
-        ))
+    /// The error of a record that begins at a byte and is longer than one may be.
+    fn too_long(&mut self, input: &OpenInput<'_>, byte: u64, is_json: bool) -> Error {
+        let place = match input.line_at(byte, &mut self.buffer) {
+            Ok(Some(line)) => format!("{}:{line} (byte {byte})", input.name()),
+            _ => format!("{} (byte {byte})", input.name()),
+        };
+        record_too_long(&place, self.record_bytes_max, is_json)
     }
 
     /// Parses the records of a piece.
@@ -196,7 +196,7 @@ impl WindowReader {
                     break;
                 }
                 if needed > self.record_bytes_max {
-                    return Err(self.too_long(&input.name(), end, needed - 1));
+                    return Err(self.too_long(input, end, parser.is_json()));
                 }
                 window = window.min(self.record_bytes_max.max(needed));
                 if window > self.large_bytes {
@@ -323,11 +323,6 @@ impl WindowReader {
         self.shrink();
         Ok(end_piece(parser, rows, file, offset..offset + end as u64, ReadTo::End))
     }
-}
-
-/// So many bytes as `--memory` takes them.
-fn show_mib(bytes: usize) -> String {
-    format!("{}MiB", bytes.div_ceil(1 << 20))
 }
 
 /// What became of the piece of these bytes, before which the parser had `rows_before` rows.

@@ -18,15 +18,12 @@ use super::{
 };
 use crate::column::ColumnParser;
 use crate::column_rules::TypeOrigin;
-use crate::json::{JsonForm, JsonRules};
+use crate::json::{JsonForm, JsonRules, tell_fault, told_value};
 use crate::rows::Rows;
 use crate::tokenise::{Seen, TEXT_PADDING};
 
 /// Room for rows that is kept from window to window.
 const ROOM_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a value that are told.
-const TOLD_BYTES_MAX: usize = 256;
-
 /// Bytes of records that are told of the rejects of a window. A record of many items may have as many rejects, each with all
 /// that stands beside the list; of more the items are told alone.
 const TOLD_RECORDS_BYTES_MAX: usize = 64 << 20;
@@ -287,7 +284,9 @@ impl Met<'_> {
                         self.take_back(before);
                         self.reject(first, end, Fault::new(Rule::Behind, skip_blanks(text, of)));
                     } else if let Err(fault) = read {
-                        self.reject(first, end, fault);
+                        let open = text.get(skip_blanks(text, fault.at)) == Some(&b'\n');
+                        let rule = if open { Rule::OpenLine } else { fault.rule };
+                        self.reject(first, end, Fault::new(rule, fault.at));
                     }
                     end + 1
                 }
@@ -431,7 +430,7 @@ impl Met<'_> {
         let at = fault.at.clamp(start, end);
         let within = path_at(&text[start..end], at - start);
         let dot = if within.is_empty() || within.starts_with('[') { "" } else { "." };
-        let value = value_at(&text[at..span.record.1]).to_vec();
+        let value = told_value(&text[at..span.record.1]);
         self.push_reject(
             &fault,
             (format!("{list}[{number}]{dot}{within}"), value),
@@ -446,13 +445,9 @@ impl Met<'_> {
         let raw = &text[start..end.max(start)];
         let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
         let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
-        let at = fault.at.clamp(start, start + raw.len());
-        let path = path_at(raw, at - start);
-        let is_whole = matches!(fault.rule, Rule::NoObject | Rule::Behind | Rule::Open);
-        let column = if is_whole || path.is_empty() { "(record)".to_owned() } else { path };
-        let (value, raw) = (value_at(&raw[at - start..]).to_vec(), raw.to_vec());
+        let told = tell_fault(raw, fault.at.saturating_sub(start), fault.rule);
         let offset = self.window.offset + (start - self.window.start) as u64;
-        self.push_reject(&fault, (column, value), offset, raw);
+        self.push_reject(&fault, told, offset, raw.to_vec());
     }
 
     /// Keeps what is wrong with a value of a column, and the text that it stands in.
@@ -486,11 +481,4 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
-}
-
-/// What is told of the text at fault: up to what ends a value.
-fn value_at(text: &[u8]) -> &[u8] {
-    let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b'\n' | b' ' | b':');
-    let length = text.iter().skip(1).position(is_end).map_or(text.len(), |length| length + 1);
-    &text[..length.min(TOLD_BYTES_MAX)]
 }

@@ -221,6 +221,20 @@ pub(super) fn is_json(text: &[u8]) -> bool {
     opens_object(text)
 }
 
+/// Whether a text is one document of JSON without a key: `[]`, `{}`, `[{}, {}]`.
+pub(super) fn is_empty_document(text: &[u8]) -> bool {
+    let is_empty_object = |text: &[u8]| {
+        let inner = text.trim_ascii().strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
+        inner.is_some_and(|inner| inner.trim_ascii().is_empty())
+    };
+    let text = text.trim_ascii();
+    match text.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")) {
+        Some(items) if items.trim_ascii().is_empty() => true,
+        Some(items) => items.split(|byte| *byte == b',').all(is_empty_object),
+        None => is_empty_object(text),
+    }
+}
+
 /// Whether a line is an array of values by itself, and the next is one too.
 fn is_array_line(text: &[u8]) -> bool {
     let mut lines =

@@ -12,16 +12,19 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_json::{
-    Between, Holds, Item, Json, Keys, LineBreaks, PADDING, Path, Splitter, parse_tree,
+    Between, Fault, Holds, Item, Json, Keys, LineBreaks, PADDING, Path, Splitter, parse_tree,
 };
-use coload_types::{Column, DataType, Error, Result, same_name};
+use coload_types::{Column, DataType, Error, Place, Result, same_name};
 
-use super::foreign::is_json;
+use super::foreign::{is_empty_document, is_json};
 use super::{Sniffed, bom_len, given_formats, given_types};
 use crate::dialect::{Dialect, GivenDialect};
 use crate::header::unique_texts;
 use crate::infer::{ColumnForms, given_columns};
-use crate::json::{InputFormat, JsonForm, JsonMapping, JsonRules, MappedColumn, evidence_of};
+use crate::json::{
+    InputFormat, JsonForm, JsonMapping, JsonRules, MappedColumn, WHOLE, evidence_of, tell_fault,
+};
+use crate::reject::shorten;
 use crate::sample::SampleEnd;
 
 /// Keys that an object of names has at most, if each of its objects has few of them.
@@ -34,22 +37,72 @@ const PATH_KEYS_MAX: usize = 16;
 /// The first bytes of an input, and whether they are all.
 pub type JsonSample<'a> = (&'a [u8], SampleEnd);
 
-/// Whether a text is to be read as JSON: it looks so, and nothing says that it is delimited. Where the columns are known, one
-/// of them must be a key.
-pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&Schema>) -> bool {
+/// What the first bytes of an input of JSON tell of its columns, from least to most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JsonTells {
+    /// There is no record.
+    Nothing,
+    /// There are records, or what stands in their place, and none has a key.
+    Records,
+    /// A record has a key.
+    Keys,
+}
+
+/// What a text tells of columns; `None` when it does not look like JSON, or is delimited as somebody says.
+pub fn json_tells(text: &[u8], end: SampleEnd, given: &GivenDialect) -> Option<JsonTells> {
+    if given.encoding.is_some_and(|encoding| encoding != coload_input::Encoding::Utf8)
+        || !looks_like_json(text, given)
+    {
+        return None;
+    }
+    let mut tells = JsonTells::Nothing;
+    let mut records = splitter(text, end);
+    loop {
+        match records.next_item() {
+            Item::Record { start, end } => {
+                tells = JsonTells::Records;
+                let record = parse_tree(&padded(&text[start..end]), 0, LineBreaks::AreSpace)
+                    .is_ok_and(|(record, _)| has_keys(&record));
+                if record {
+                    return Some(JsonTells::Keys);
+                }
+            }
+            Item::Bad { .. } => tells = JsonTells::Records,
+            // What is longer than what is looked at has keys, for all that is known.
+            Item::More => return Some(JsonTells::Keys),
+            Item::End => return Some(tells),
+        }
+    }
+}
+
+fn has_keys(record: &Json<'_>) -> bool {
+    matches!(record, Json::Object(entries, _) if !entries.is_empty())
+}
+
+/// Whether a text looks like JSON, or is to be read so, and nothing says that it is delimited.
+fn looks_like_json(text: &[u8], given: &GivenDialect) -> bool {
     match given.format {
         Some(InputFormat::Text | InputFormat::Sheet) => return false,
         Some(InputFormat::Json | InputFormat::JsonLines) => return true,
         None => {}
     }
-    if given.list().is_some() || given.mapping.is_some() {
-        return is_json(text[bom_len(text)..].trim_ascii_start());
-    }
     let told = given.delimiter.is_some() || given.fixed.is_some() || given.aligned.is_some();
-    if told || !is_json(text[bom_len(text)..].trim_ascii_start()) {
+    let has_paths = given.list().is_some() || given.mapping.is_some();
+    let text = text[bom_len(text)..].trim_ascii_start();
+    (!told || has_paths) && (is_json(text) || is_empty_document(text))
+}
+
+/// Whether a text is to be read as JSON: it looks so, and nothing says that it is delimited. Where the columns are known, one
+/// of them must be a key, if there is one.
+pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&Schema>) -> bool {
+    if !looks_like_json(text, given) {
         return false;
     }
-    let Some(schema) = schema else { return true };
+    let is_said = given.format.is_some() || given.list().is_some() || given.mapping.is_some();
+    let Some(schema) = schema.filter(|_| !is_said) else { return true };
+    if is_empty_document(&text[bom_len(text)..]) {
+        return true;
+    }
     let mut seen = Seen::default();
     seen.add_records(text, SampleEnd::Cut, JsonForm::Documents, given);
     let is_column = |(key, _): &(Vec<u8>, Seen)| {
@@ -63,16 +116,21 @@ pub(super) fn is_to_be_json(text: &[u8], given: &GivenDialect, schema: Option<&S
 /// Paths and columns of inputs of JSON; `schema` has the columns by their names, if there is one.
 ///
 /// # Errors
-/// `Invalid` when no record is one, when `--types` names a path that there is not, or when there are too many columns.
+/// `Input` or `Invalid` when no record tells the columns, `Invalid` when `--types` names a path that there is not, or when there
+/// are too many columns.
 pub fn sniff_json(
     name: &str,
     samples: &[JsonSample<'_>],
     given: &GivenDialect,
     schema: Option<&Schema>,
 ) -> Result<Sniffed> {
+    let is_blank = |text: &[u8]| text[bom_len(text)..].trim_ascii().is_empty();
+    let mut with_text = samples.iter().filter(|(text, _)| !is_blank(text)).peekable();
     let form = match given.format {
         Some(InputFormat::JsonLines) => JsonForm::Lines,
-        _ if samples.iter().all(|(text, end)| has_lines(text, *end, samples.len())) => {
+        _ if with_text.peek().is_some()
+            && with_text.all(|(text, end)| has_lines(text, *end, samples.len())) =>
+        {
             JsonForm::Lines
         }
         _ => JsonForm::Documents,
@@ -80,9 +138,6 @@ pub fn sniff_json(
     let mut seen = Seen::default();
     for (text, end) in samples {
         seen.add_records(text, *end, form, given);
-    }
-    if seen.objects == 0 && schema.is_none() {
-        return Err(no_records(name, samples));
     }
     let mut leaves = Vec::new();
     seen.leaves(&mut Vec::new(), &mut leaves);
@@ -110,6 +165,7 @@ pub fn sniff_json(
             leaves = mapped(mapping, &leaves);
             mapping.columns.iter().map(|column| column.name.clone()).collect()
         }
+        None if leaves.is_empty() && schema.is_none() => return Err(no_columns(name, samples)),
         None => unique_texts(leaves.iter().map(|leaf| leaf.path.keys.join("."))),
     };
     let lists: Vec<&str> = names
@@ -257,30 +313,57 @@ fn paths_of(
     Ok(schema.columns().iter().map(path).collect())
 }
 
-/// What to say of inputs without a record.
-fn no_records(name: &str, samples: &[JsonSample<'_>]) -> Error {
+/// What to say of inputs of which no record tells the columns.
+fn no_columns(name: &str, samples: &[JsonSample<'_>]) -> Error {
+    const GIVE: &str = "give --columns or --schema";
     let Some((text, end)) = samples.iter().find(|(text, _)| !text.trim_ascii().is_empty()) else {
-        return Error::Invalid(format!("{name} has no records"));
+        return Error::Invalid(format!(
+            "{name} holds no record, so that its columns cannot be told: {GIVE}"
+        ));
     };
-    let what = match first_record(text, *end) {
-        Item::More => {
-            return Error::Invalid(format!(
-                "{name} looks like JSON, and no record ends in the first {} bytes: give a larger --sample",
-                text.len()
-            ));
-        }
-        Item::Bad { fault, .. } => fault.rule.text(),
-        Item::Record { start, .. } => {
-            match parse_tree(&padded(text), start, LineBreaks::AreSpace) {
-                Err(fault) => fault.rule.text(),
-                Ok(_) => "has no keys",
+    let mut records = splitter(text, *end);
+    let mut count = 0;
+    loop {
+        let (start, end, fault) = match records.next_item() {
+            Item::Record { start, end } => {
+                match parse_tree(&padded(&text[start..end]), 0, LineBreaks::AreSpace) {
+                    Ok(_) => {
+                        count += 1;
+                        continue;
+                    }
+                    Err(fault) => (start, end, Fault::new(fault.rule, start + fault.at)),
+                }
             }
-        }
-        Item::End => "has no records",
-    };
-    Error::Invalid(format!(
-        "{name} looks like JSON, and its first record {what} (records are objects; --format text to load its lines as they are)"
-    ))
+            Item::Bad { start, end, fault } => (start, end, fault),
+            Item::More => {
+                return Error::Invalid(format!(
+                    "{name} looks like JSON, and no record ends in the first {} bytes: give a larger --sample",
+                    text.len()
+                ));
+            }
+            Item::End => {
+                let what = match count {
+                    0 => "holds no record",
+                    _ => "looks like JSON, and no record has a value for a column",
+                };
+                return Error::Invalid(format!(
+                    "{name} {what}, so that its columns cannot be told: {GIVE}"
+                ));
+            }
+        };
+        let (path, value) = tell_fault(&text[start..end], fault.at - start, fault.rule);
+        let column = if path == WHOLE { String::new() } else { format!(" (column {path})") };
+        let newlines = memchr::memchr_iter(b'\n', &text[..start]).count();
+        let line = 1 + newlines as u64;
+        let place = Place { file: name.to_owned(), line, byte: start as u64, field: 0 };
+        let text = format!(
+            "\"{}\" {}{column}, and no other record tells the columns: {GIVE}, and --max-rejects N to set such records aside \
+             (or --format text to load the lines as they are)",
+            shorten(&value),
+            fault.rule.text()
+        );
+        return Error::Input { place: Box::new(place), text };
+    }
 }
 
 fn splitter(text: &[u8], end: SampleEnd) -> Splitter<'_> {
@@ -288,13 +371,34 @@ fn splitter(text: &[u8], end: SampleEnd) -> Splitter<'_> {
     Splitter { text, end: text.len(), is_last, at: bom_len(text), between: Between::default() }
 }
 
-fn first_record(text: &[u8], end: SampleEnd) -> Item {
-    splitter(text, end).next_item()
+/// Whether each record stands on a line of its own, as far as the sample tells. A single record of several inputs may be on many
+/// lines in others.
+fn has_lines(text: &[u8], end: SampleEnd, inputs: usize) -> bool {
+    begins_with_line(text, end, inputs) && !goes_over_lines(text, end)
 }
 
-/// Whether each record stands on a line of its own, as far as the first two tell. A single record of several inputs may be on
-/// many lines in others.
-fn has_lines(text: &[u8], end: SampleEnd, inputs: usize) -> bool {
+/// Whether some record goes over lines, and is one: a line that is cut short does not become a record with the next.
+fn goes_over_lines(text: &[u8], end: SampleEnd) -> bool {
+    let mut records = splitter(text, end);
+    loop {
+        match records.next_item() {
+            Item::Record { start, end } => {
+                let record = &text[start..end];
+                if memchr::memchr(b'\n', record).is_some()
+                    && parse_tree(&padded(record), 0, LineBreaks::AreSpace)
+                        .is_ok_and(|(_, behind)| behind == record.len())
+                {
+                    return true;
+                }
+            }
+            Item::Bad { .. } => {}
+            Item::End | Item::More => return false,
+        }
+    }
+}
+
+/// Whether the first record stands on a line of its own, as far as the first two tell.
+fn begins_with_line(text: &[u8], end: SampleEnd, inputs: usize) -> bool {
     let mut records = splitter(text, end);
     let Item::Record { start, end: first } = records.next_item() else {
         // What is wrong on a line is wrong on it only.

@@ -9,7 +9,7 @@ use coload_wire::FieldsByInput;
 
 use super::{FRAME_BYTES, PieceText, SMALL_SHARE, STREAM_PIECE_BYTES, StreamChunk, StreamPiece};
 use crate::format::Reached;
-use crate::grain::RECORD_BYTES_MAX;
+use crate::grain::{RECORD_BYTES_MAX, record_too_long};
 use crate::text::head::{HEAD_BYTES_MAX, Head};
 
 /// What became of a cut.
@@ -292,13 +292,8 @@ impl Cutter {
             return Ok(Some(self.emit()));
         }
         if self.target >= self.record_bytes_max {
-            return Err(Error::Limit(format!(
-                "{} (byte {}): a record is over {} bytes, which is what one may take of --memory; is a quote \
-                 left open? (try --quote none, or a larger --memory)",
-                self.inputs.name(self.file),
-                self.offset,
-                self.target
-            )));
+            let place = format!("{} (byte {})", self.inputs.name(self.file), self.offset);
+            return Err(record_too_long(&place, self.target, self.head.is_json()));
         }
         // What is read behind a record is held beside it: of the longest by no more than a sixteenth.
         let more = match self.target < self.record_bytes_max / 2 {
