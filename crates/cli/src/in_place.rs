@@ -5,8 +5,9 @@
 
 use clap::Parser;
 use coload::{
-    Error, InputForm, Inputs, Joined, LoadRequest, Origin, Partitions, PlaceOptions, PlanRequest,
-    Result, SAMPLE_BYTES, TEXT_ROOM, expand_inputs_with, parse_columns, plan_with,
+    Error, InputForm, Inputs, Joined, LoadRequest, Origin, Partitions, PlaceOptions,
+    PlanRequest, Reader, Result, SAMPLE_BYTES, TEXT_ROOM, expand_inputs_with, parse_columns,
+    plan_with,
 };
 use coload_serve::{ExternalInputs, ExternalOption, ExternalReference, OptionValue, ReadAs};
 use coload_source::InputFormat;
@@ -105,6 +106,7 @@ impl ExternalInputs for InPlace {
             schema: schema.map_err(|error| wrong(&error))?,
             dialect,
             beside: options.dialect.mapping.iter().flat_map(|given| given.tables.clone()).collect(),
+            reader: Reader::Statement,
             joined: if options.union_by_name { Joined::ByName } else { Joined::ByPosition },
             partitions: match options.partitions {
                 true => Partitions::AreColumns,

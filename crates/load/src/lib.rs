@@ -90,7 +90,7 @@ pub use report::{
     NetworkReport, PlacementReport, Published, SendChange, SendEstimate, SentBy, SortReport,
     TextFragmentReport, WrittenFile, WrittenFiles,
 };
-pub use request::{InputForm, LoadRequest, OpenStream};
+pub use request::{InputForm, LoadRequest, OpenStream, RefusedColumn};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};
 pub use share::SharedLoad;
 pub use splits::{

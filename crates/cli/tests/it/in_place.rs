@@ -434,3 +434,99 @@ fn aggregates_over_files_are_those_over_their_table() {
         &["bad.csv:700002"],
     );
 }
+
+/// A file of those beside the tests.
+fn file(sandbox: &Sandbox, name: &str) {
+    let files = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/files");
+    sandbox.write(name, fs::read(files.join(name)).unwrap());
+}
+
+#[test]
+fn fields_that_no_column_holds_are_refused_only_where_they_are_read() {
+    let sandbox = Sandbox::new();
+    // Fields a INTEGER, iv INTERVAL, s VARCHAR; and s struct, id BIGINT, l list, huge of 50 digits, name VARCHAR.
+    file(&sandbox, "interval.parquet");
+    file(&sandbox, "nested.arrow");
+    let of_parquet = [
+        ("SELECT a FROM 'interval.parquet'", &["1", "2", "3"][..]),
+        ("SELECT s FROM read_parquet('interval.parquet') WHERE a > 2", &["x3"]),
+        ("SELECT count(*) FROM 'interval.parquet'", &["3"]),
+        ("SELECT count(*) FROM 'interval.parquet' WHERE a <> 2", &["2"]),
+        ("SELECT s, sum(a) FROM 'interval.parquet' GROUP BY s ORDER BY s LIMIT 1", &["x1,1"]),
+        ("SELECT * EXCLUDE (iv) FROM 'interval.parquet' LIMIT 1", &["1,x1"]),
+        ("SELECT a FROM (SELECT * FROM 'interval.parquet') WHERE a = 1", &["1"]),
+        ("DESCRIBE 'interval.parquet'", &["a,INTEGER,YES", "iv,*,YES", "s,VARCHAR,YES"]),
+    ];
+    let of_arrow = [
+        ("SELECT count(*) FROM 'nested.arrow'", &["3"][..]),
+        ("SELECT sum(id), max(name) FROM 'nested.arrow'", &["6,b"]),
+        (
+            "SELECT huge FROM read_arrow('nested.arrow', types => 'huge DECIMAL(9,2)') WHERE id <> 2",
+            &["1.25", "3.50"],
+        ),
+    ];
+    for (sql, rows) in of_parquet.iter().chain(&of_arrow) {
+        let found = answer(&sandbox, sql);
+        assert_eq!(found.len(), rows.len(), "{sql}: {found:?}");
+        for (found, wanted) in found.iter().zip(*rows) {
+            let is_same = match wanted.split_once('*') {
+                Some((head, tail)) => found.starts_with(head) && found.ends_with(tail),
+                None => found == wanted,
+            };
+            assert!(is_same, "{sql}: {found}");
+        }
+    }
+    assert!(answer(&sandbox, "DESCRIBE 'interval.parquet'")[1].contains("INTERVAL"));
+    let told = ["interval.parquet: field iv is", "INTERVAL", "EXCLUDE (iv)"];
+    for sql in [
+        "SELECT * FROM 'interval.parquet'",
+        "SELECT iv FROM 'interval.parquet'",
+        "SELECT count(iv) FROM 'interval.parquet'",
+        "SELECT a FROM 'interval.parquet' WHERE iv IS NULL",
+        "SELECT a FROM 'interval.parquet' WHERE iv > INTERVAL '1 day'",
+        "SELECT a FROM 'interval.parquet' ORDER BY iv",
+        "SELECT iv, count(*) FROM 'interval.parquet' GROUP BY iv",
+        "CREATE TABLE t AS SELECT * FROM 'interval.parquet'",
+    ] {
+        wrong(&sandbox, sql, &told);
+    }
+    wrong(&sandbox, "SELECT s FROM 'nested.arrow'", &["field s is struct, which no column holds"]);
+    let digits = ["field huge is decimal256(50, 2), which has 50 digits", "types => 'huge"];
+    wrong(&sandbox, "SELECT max(huge) FROM 'nested.arrow'", &digits);
+    let summary = answer(&sandbox, "SUMMARIZE 'interval.parquet'");
+    assert!(summary[0].starts_with("a,INTEGER,1,3,3"), "{summary:?}");
+    assert!(summary[1].starts_with("iv,") && summary[1].contains("INTERVAL"), "{summary:?}");
+    let made = "CREATE TABLE t AS SELECT a, s FROM 'interval.parquet'";
+    sandbox.run(&["load", "interval.parquet", "--into", "store"]).fails(
+        1,
+        &["field iv is", "which no column holds", "--by-name --columns 'a INTEGER, s VARCHAR'"],
+    );
+    sandbox.write("g.csv", "v\n1\n");
+    sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
+    let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
+    run(made).ok();
+    assert_eq!(sandbox.query("SELECT sum(a), max(s) FROM t"), ["6,x3"]);
+    run("CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION 'interval.parquet'").ok();
+    assert_eq!(sandbox.query("SELECT max(a) FROM e"), ["3"]);
+    run("SELECT * FROM e").fails(1, &told);
+}
+
+#[test]
+fn sniff_tells_which_fields_cannot_be_read_and_how_the_others_are_loaded() {
+    let sandbox = Sandbox::new();
+    file(&sandbox, "interval.parquet");
+    file(&sandbox, "nested.arrow");
+    let found = sandbox.run(&["sniff", "interval.parquet"]).ok().out;
+    assert!(found.contains("field iv is"), "{found}");
+    let flags = "--by-name --columns='a INTEGER, s VARCHAR'";
+    assert!(found.contains(flags), "{found}");
+    let load = ["load", "interval.parquet", "--into", "store", "--table", "t", "--by-name"];
+    sandbox.run(&[&load[..], &["--columns", "a INTEGER, s VARCHAR"]].concat()).ok();
+    assert_eq!(sandbox.query("SELECT count(*), max(s) FROM t"), ["3,x3"]);
+    let found = sandbox.run(&["sniff", "nested.arrow"]).ok().out;
+    for part in
+        ["field s is struct", "field l is list", "field huge is", "id BIGINT, \"name\" VARCHAR"]
+    {
+        assert!(found.contains(part) || found.contains(&part.replace('"', "")), "{part}: {found}");
+    }
+}

@@ -25,7 +25,6 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_ddl::Schema;
 use coload_input::{InputFile, Inputs};
 use coload_load::{LoadRequest, WiderColumns};
 use coload_threads::lock;
@@ -40,7 +39,7 @@ pub(crate) use load::{EndOnDrop, hold, load_of, run_load, run_load_into};
 pub use reference::{ExternalOption, ExternalReference, OptionValue, ReadAs};
 pub(crate) use rows::{Reading, read_all};
 pub(crate) use scan::ExternalScanExec;
-pub(crate) use table::ExternalTable;
+pub(crate) use table::{ExternalTable, refused_kind};
 
 /// Finds out what inputs are, as loads do.
 pub trait ExternalInputs: Debug + Send + Sync {
@@ -125,13 +124,17 @@ impl Externals {
         Externals { places, rights, learned, experience: Arc::default(), tables: Vec::new() }
     }
 
-    /// Looks at what a reference names, if nobody has; the columns of its table.
+    /// Looks at what a reference names, if nobody has; its table.
     ///
     /// # Errors
     /// `Refused` when it may not be read, `Invalid` when it cannot be.
-    pub fn open(&mut self, name: &str, reference: &ExternalReference) -> Result<Schema> {
+    pub fn open(
+        &mut self,
+        name: &str,
+        reference: &ExternalReference,
+    ) -> Result<Arc<ExternalTable>> {
         if let Some((_, table)) = self.tables.iter().find(|(known, _)| known == name) {
-            return Ok(table.columns().clone());
+            return Ok(Arc::clone(table));
         }
         let Some(places) = &self.places else {
             return Err(Error::Refused(format!(
@@ -164,9 +167,9 @@ impl Externals {
             Arc::clone(&self.experience),
         );
         self.experience.reads_inputs.store(true, Ordering::Relaxed);
-        let columns = table.columns().clone();
-        self.tables.push((name.to_owned(), Arc::new(table)));
-        Ok(columns)
+        let table = Arc::new(table);
+        self.tables.push((name.to_owned(), Arc::clone(&table)));
+        Ok(table)
     }
 
     /// The tables that were opened, as those of a catalog.
