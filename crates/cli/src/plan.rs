@@ -24,7 +24,7 @@ use crate::conflict_rule::ConflictRule;
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::json_mapping::TableMapping;
-use crate::mapping::{Mapping, map_columns};
+use crate::mapping::{Mapping, check_all_there, map_columns};
 use crate::origin::Origin;
 use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
 use crate::several_tables::of_tables;
@@ -298,7 +298,8 @@ pub fn plan_with(
         Joined::ByName => GivenDialect { columns: Vec::new(), ..given.clone() },
     };
     let first = (&input, &sample[..], end);
-    let typed = find_typed(&inputs, request, first, by_position, to_read.as_ref())?;
+    let by_position_typed = by_position.filter(|_| request.reader != Reader::StatementByName);
+    let typed = find_typed(&inputs, request, first, by_position_typed, to_read.as_ref())?;
     let name = input.name.as_str();
     let form = typed.as_ref().map_or(InputForm::Text, |found| found.form);
     let mut refused = Vec::new();
@@ -330,14 +331,23 @@ pub fn plan_with(
     let mut fields_by_input = None;
     // Fields that have names of their own wherever they stand.
     let has_own_names = form != InputForm::Text || sniffed.dialect.json.is_some();
-    let fields = match (&request.mapping, request.joined) {
+    let is_by_name = form != InputForm::Text && request.reader == Reader::StatementByName;
+    let by_name = Mapping::default();
+    let mapping = match (&request.mapping, is_by_name, &to_read) {
+        (None, true, Some(columns)) => {
+            check_all_there(name, &sniffed.schema, columns)?;
+            Some(&by_name)
+        }
+        (mapping, ..) => mapping.as_ref(),
+    };
+    let fields = match (mapping, request.joined) {
         (None, _) if has_own_names => without_other_tables(&sniffed),
         (Some(mapping), _) if has_own_names => map_columns(name, mapping, to_read, &mut sniffed)?,
         (mapping, Joined::ByName) => {
             let first = (name, &sample[..], end);
             let sample_bytes = request.sample_bytes;
             let all = KnownInputs { all: &inputs, first, given: &given, sample_bytes };
-            let joined = join_by_name(all, mapping.as_ref(), to_read, &mut sniffed)?;
+            let joined = join_by_name(all, mapping, to_read, &mut sniffed)?;
             fields_by_input = Some(Arc::new(joined));
             None
         }

@@ -530,3 +530,48 @@ fn sniff_tells_which_fields_cannot_be_read_and_how_the_others_are_loaded() {
         assert!(found.contains(part) || found.contains(&part.replace('"', "")), "{part}: {found}");
     }
 }
+
+#[test]
+fn columns_of_an_external_table_are_fields_of_their_names() {
+    let sandbox = Sandbox::new();
+    let made = "SELECT 1 AS a, 'x' AS b, CAST(2 AS BIGINT) AS c";
+    for name in ["ab.parquet", "ab.arrow", "ab.jsonl"] {
+        sandbox.run(&["sql", "-o", name, "-c", made]).ok();
+    }
+    sandbox.write("g.csv", "v,w\n5,z\n");
+    sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
+    let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
+    let external = |columns: &str, file: &str, options: &str| {
+        run(&format!("CREATE OR REPLACE EXTERNAL TABLE f ({columns}) LOCATION '{file}' {options}"))
+    };
+    for file in ["ab.parquet", "ab.arrow"] {
+        external("c BIGINT", file, "").ok();
+        assert_eq!(sandbox.query("SELECT * FROM f"), ["2"]);
+        external("C VARCHAR, A BIGINT", file, "").ok();
+        assert_eq!(sandbox.query("SELECT c, a + 1 FROM f"), ["2,2"]);
+        let lacks = ["has no field x, z", "it has a, b, c", "by_position"];
+        external("x VARCHAR, b VARCHAR, z BIGINT", file, "").fails(1, &lacks);
+        let columns = "x BIGINT, y VARCHAR, z BIGINT";
+        external(columns, file, "OPTIONS (by_position true)").ok();
+        assert_eq!(sandbox.query("SELECT x, y, z FROM f"), ["1,x,2"]);
+        external("x BIGINT", file, "OPTIONS (by_position true)").fails(1, &["has 3 fields"]);
+        external("c BIGINT, x VARCHAR", file, "OPTIONS ('by-name' true)").ok();
+        assert_eq!(sandbox.query("SELECT c, x FROM f"), ["2,"]);
+        external("c BIGINT", file, "OPTIONS (by_name true, by_position true)")
+            .fails(1, &["by-position"]);
+    }
+    external("c BIGINT", "ab.jsonl", "OPTIONS (unknown_keys ignore)").ok();
+    assert_eq!(sandbox.query("SELECT * FROM f"), ["2"]);
+    let read = "SELECT b FROM read_parquet('ab.parquet', columns => 'b VARCHAR')";
+    assert_eq!(answer(&sandbox, read), ["x"]);
+    // Text is read by position, and by name if that is said.
+    external("x BIGINT, y VARCHAR", "g.csv", "").ok();
+    assert_eq!(sandbox.query("SELECT x, y FROM f"), ["5,z"]);
+    external("w VARCHAR", "g.csv", "OPTIONS (by_name true)").ok();
+    assert_eq!(sandbox.query("SELECT * FROM f"), ["z"]);
+    // Folders are columns beside the fields.
+    fs::create_dir_all(sandbox.path("y/year=2025")).unwrap();
+    fs::copy(sandbox.path("ab.parquet"), sandbox.path("y/year=2025/a.parquet")).unwrap();
+    run("CREATE OR REPLACE EXTERNAL TABLE f (b VARCHAR, year BIGINT) PARTITIONED BY (year) LOCATION 'y/*/*.parquet'").ok();
+    assert_eq!(sandbox.query("SELECT b, year FROM f"), ["x,2025"]);
+}
