@@ -575,3 +575,33 @@ fn columns_of_an_external_table_are_fields_of_their_names() {
     run("CREATE OR REPLACE EXTERNAL TABLE f (b VARCHAR, year BIGINT) PARTITIONED BY (year) LOCATION 'y/*/*.parquet'").ok();
     assert_eq!(sandbox.query("SELECT b, year FROM f"), ["x,2025"]);
 }
+
+#[test]
+fn a_condition_that_a_wider_type_breaks_names_the_column_and_its_place() {
+    let sandbox = Sandbox::new();
+    let rows = "{\"i\":1,\"b\":true}\n".repeat(200_001);
+    sandbox.write("w.jsonl", format!("{rows}{{\"i\":2,\"b\":\"maybe\"}}\n"));
+    let told =
+        ["w.jsonl:200002", "column b was taken for BOOLEAN", "\"maybe\"", "VARCHAR", "b BOOLEAN"];
+    let load = ["load", "w.jsonl", "--into", "store", "--table", "t"];
+    let breaks = sandbox.run(&[&load[..], &["--where", "i < 10 and b"]].concat());
+    breaks.fails(1, &[&told[..], &["--where", "--types 'b BOOLEAN'"]].concat());
+    let breaks = sandbox.run(&[&load[..], &["--select", "not b as c"]].concat());
+    breaks.fails(1, &told);
+    let typed = ["--where", "i < 10 and b", "--types", "b BOOLEAN", "--max-rejects", "1"];
+    sandbox.run(&[&load[..], &typed].concat()).ok();
+    assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["200001"]);
+    let cast = ["--where", "i < 10 and TRY_CAST(b AS BOOLEAN)", "--replace"];
+    sandbox.run(&[&load[..], &cast].concat()).ok();
+    assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["200001"]);
+    let sql = "SELECT count(*) FROM 'w.jsonl' WHERE b";
+    wrong(&sandbox, sql, &[&told[..], &["types => 'b BOOLEAN'", "TRY_CAST"]].concat());
+    // What is known of the inputs breaks the next statement, too; other mistakes are told as they are.
+    let again = ["sql", "-c", "SELECT max(b) FROM 'w.jsonl'", "-c", sql];
+    sandbox.run(&again).fails(1, &told);
+    let other = "SELECT nothing FROM 'w.jsonl'";
+    let run = sandbox.run(&["sql", "-c", "SELECT max(b) FROM 'w.jsonl'", "-c", other]);
+    assert!(!run.fails(1, &["nothing"]).err.contains("maybe"));
+    let cast = "SELECT count(*) FROM 'w.jsonl' WHERE TRY_CAST(b AS BOOLEAN)";
+    assert_eq!(answer(&sandbox, cast), ["200001"]);
+}

@@ -128,21 +128,21 @@ pub(crate) fn read_all(table: &ExternalTable, load: Load<'_>, target: &dyn Targe
     match read_rows(load, target)? {
         RowsRead::All => Ok(()),
         RowsRead::TooNarrow { wider, widened } => {
-            table.learn(wider);
+            table.learn(wider, &widened);
             Err(too_narrow(&widened))
         }
     }
 }
 
 fn too_narrow(widened: &[Widened]) -> Error {
-    let Some(Widened { column, from, to, place, value }) = widened.first() else {
+    let Some(first @ Widened { column, from, to, place, .. }) = widened.first() else {
         return Error::Corrupt("a column without a type".into());
     };
-    let shown = String::from_utf8_lossy(&value[..value.len().min(40)]).into_owned();
+    let shown = first.shown();
     Error::Input {
         place: Box::new(place.clone()),
         text: format!(
-            "column {column} was taken for {from}, which \"{shown}\" is not, and rows were answered already: write \
+            "column {column} was taken for {from}, which {shown} is not, and rows were answered already: write \
              read_csv(.., types => '{column} {to}'), or sample => 'all', which looks at all of it first; in the same session or \
              server the statement can be run again as it is"
         ),

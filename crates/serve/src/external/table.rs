@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use coload_ddl::Schema;
-use coload_load::{LoadRequest, WiderColumns};
+use coload_load::{LoadRequest, Widened, WiderColumns};
 use coload_scan::Predicate;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -57,9 +57,9 @@ impl ExternalTable {
         &self.request
     }
 
-    /// Remembers types that its columns need.
-    pub fn learn(&self, columns: WiderColumns) {
-        self.learned.learn(&self.name, &self.request.inputs, columns);
+    /// Remembers types that its columns need, and why.
+    pub fn learn(&self, columns: WiderColumns, told: &[Widened]) {
+        self.learned.learn(&self.name, &self.request.inputs, columns, told);
         self.experience.has_learned.store(true, Ordering::Relaxed);
     }
 }
