@@ -605,3 +605,20 @@ fn a_condition_that_a_wider_type_breaks_names_the_column_and_its_place() {
     let cast = "SELECT count(*) FROM 'w.jsonl' WHERE TRY_CAST(b AS BOOLEAN)";
     assert_eq!(answer(&sandbox, cast), ["200001"]);
 }
+
+#[test]
+fn drop_table_drops_an_external_table_and_no_other_view() {
+    let sandbox = Sandbox::new();
+    sandbox.write("g.csv", "v,w\n5,z\n");
+    sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
+    let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
+    run("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'g.csv' OPTIONS (delim ',')").ok();
+    run("DROP TABLE e").ok();
+    run("SELECT * FROM e").fails(1, &["e"]);
+    run("CREATE EXTERNAL TABLE e LOCATION 'g.csv'").ok();
+    run("DROP TABLE IF EXISTS e").ok();
+    run("SELECT * FROM e").fails(1, &["e"]);
+    run("CREATE VIEW n AS SELECT v FROM 'g.csv'").ok();
+    run("DROP TABLE n").fails(1, &["n is a view: write DROP VIEW n"]);
+    assert_eq!(sandbox.query("SELECT v FROM n"), ["5"]);
+}
