@@ -67,7 +67,7 @@ pub use coload_link::{ClientTls, WireCompression};
 pub use derive::check_partition;
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
-pub use hooks::{Hooks, Progress, ProgressCallback};
+pub use hooks::{Hooks, OnOpened, PartsRead, Progress, ProgressCallback, RowGroupsRead};
 pub use kinds::RejectKind;
 pub use load::{Destination, Load, load};
 pub use nowhere::Nowhere;

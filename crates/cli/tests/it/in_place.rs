@@ -622,3 +622,21 @@ fn drop_table_drops_an_external_table_and_no_other_view() {
     run("DROP TABLE n").fails(1, &["n is a view: write DROP VIEW n"]);
     assert_eq!(sandbox.query("SELECT v FROM n"), ["5"]);
 }
+
+#[test]
+fn explain_analyze_tells_what_is_read_of_inputs() {
+    let sandbox = Sandbox::new();
+    let made = "SELECT value AS n, concat('word ', value) AS w FROM range(400000) ORDER BY n";
+    sandbox.run(&["sql", "-o", "a.parquet", "-c", made]).ok();
+    for sql in
+        ["SELECT n FROM 'a.parquet' WHERE n < 10", "SELECT max(n) FROM 'a.parquet' WHERE n < 10"]
+    {
+        let plan = answer(&sandbox, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+        for part in ["row_groups_read=1", "row_groups_pruned=", "rows_pruned=", "bytes_read="] {
+            assert!(plan.contains(part), "{part}: {plan}");
+        }
+    }
+    sandbox.write("g.csv", "v,w\n5,z\n");
+    let plan = answer(&sandbox, "EXPLAIN ANALYZE SELECT v FROM 'g.csv'").join("\n");
+    assert!(plan.contains("bytes_read=8") && !plan.contains("row_groups"), "{plan}");
+}

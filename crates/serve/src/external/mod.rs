@@ -37,7 +37,7 @@ use crate::rights::Rights;
 pub use allowed::{Allowed, ExternalPlace};
 pub(crate) use load::{EndOnDrop, hold, load_of, run_load, run_load_into};
 pub use reference::{ExternalOption, ExternalReference, OptionValue, ReadAs};
-pub(crate) use rows::{Reading, read_all};
+pub(crate) use rows::{Reading, counts_parts, read_all};
 pub(crate) use scan::ExternalScanExec;
 pub(crate) use table::{ExternalTable, refused_kind};
 
