@@ -5,8 +5,9 @@
 
 use clap::Parser;
 use coload::{
-    Error, InputForm, Inputs, Joined, LoadRequest, Origin, Partitions, PlaceOptions, PlanRequest,
-    Result, SAMPLE_BYTES, TEXT_ROOM, expand_inputs_with, parse_columns, plan_with,
+    Error, InputForm, Inputs, Joined, LoadRequest, Mapping, Origin, Partitions, PlaceOptions,
+    PlanRequest, Reader, Result, SAMPLE_BYTES, TEXT_ROOM, expand_inputs_with, parse_columns,
+    plan_with,
 };
 use coload_serve::{ExternalInputs, ExternalOption, ExternalReference, OptionValue, ReadAs};
 use coload_source::InputFormat;
@@ -35,6 +36,10 @@ struct Options {
     columns: Option<String>,
     #[arg(long)]
     union_by_name: bool,
+    #[arg(long, conflicts_with = "by_position")]
+    by_name: bool,
+    #[arg(long)]
+    by_position: bool,
     #[arg(long)]
     partitions: bool,
     #[arg(long, value_parser = sample_size)]
@@ -105,6 +110,11 @@ impl ExternalInputs for InPlace {
             schema: schema.map_err(|error| wrong(&error))?,
             dialect,
             beside: options.dialect.mapping.iter().flat_map(|given| given.tables.clone()).collect(),
+            mapping: options.by_name.then(Mapping::default),
+            reader: match options.by_position {
+                true => Reader::Statement,
+                false => Reader::StatementByName,
+            },
             joined: if options.union_by_name { Joined::ByName } else { Joined::ByPosition },
             partitions: match options.partitions {
                 true => Partitions::AreColumns,

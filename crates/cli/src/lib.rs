@@ -98,10 +98,10 @@ pub use in_place::InPlace;
 pub use mapping::Mapping;
 pub use origin::{Origin, Rows};
 pub use plan::{
-    LoadPlan, Partitions, PlanRequest, SAMPLE_BYTES, SchemaOrigin, TEXT_ROOM, plan_with,
+    LoadPlan, Partitions, PlanRequest, Reader, SAMPLE_BYTES, SchemaOrigin, TEXT_ROOM, plan_with,
     sniff_input,
 };
 pub use remote_args::Identity;
 pub use set_columns::{SetColumn, SetValue};
-pub use typed_inputs::sniff_rows;
+pub use typed_inputs::{SniffedInput, sniff_rows};
 pub use union::Joined;

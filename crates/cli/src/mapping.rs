@@ -96,6 +96,23 @@ pub fn map_columns(
     Ok(Some(FieldMap { count, of_column }))
 }
 
+/// Checks that each column is a field of its name.
+///
+/// # Errors
+/// `Invalid` that names those which are none, and the fields.
+pub fn check_all_there(name: &str, input: &Schema, columns: &Schema) -> Result<()> {
+    let lacks = columns.columns().iter().filter(|column| input.position(&column.name).is_none());
+    let lacks: Vec<&str> = lacks.map(|column| column.name.as_str()).collect();
+    match lacks.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Invalid(format!(
+            "{name} has no field {}; it has {} (a column is the field of its name; by_position => true takes fields in their order, and by_name => true has NULL for those that are not there)",
+            lacks.join(", "),
+            names_of(input)
+        ))),
+    }
+}
+
 /// A field by its name, else by its number from 1.
 fn find_field(name: &str, input: &Schema, field: &str) -> Result<usize> {
     let number = field.parse::<usize>().ok().filter(|n| (1..=input.len()).contains(n));

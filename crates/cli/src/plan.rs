@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use coload_ddl::{Key, KeyKind, Schema, create_table_sql};
 use coload_input::{SheetChoice, sample_input};
-use coload_load::{InputForm, LoadRequest, OpenedStream, RecordSize, RowProgram, sample_end};
+use coload_load::{
+    InputForm, LoadRequest, OpenedStream, RecordSize, RefusedColumn, RowProgram, sample_end,
+};
 #[cfg(feature = "sql")]
 use coload_serve::plan_row_program;
 use coload_source::{
@@ -22,12 +24,12 @@ use crate::conflict_rule::ConflictRule;
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::json_mapping::TableMapping;
-use crate::mapping::{Mapping, map_columns};
+use crate::mapping::{Mapping, check_all_there, map_columns};
 use crate::origin::Origin;
 use crate::set_columns::{SetColumn, SetColumns, names_of, partition_columns};
 use crate::several_tables::of_tables;
 use crate::sheet_inputs::{of_sheets, tell_sheet};
-use crate::typed_inputs::{find_typed, sniff_typed};
+use crate::typed_inputs::{SniffedInput, find_typed, sniff_typed};
 use crate::union::{Joined, KnownInputs, join_by_name};
 
 /// Bytes of the first input that are looked at, if nothing else is asked for.
@@ -57,6 +59,9 @@ pub struct PlanRequest {
     pub dialect: GivenDialect,
     /// Columns by name; by position if `None`.
     pub mapping: Option<Mapping>,
+    /// Who reads the inputs: whether fields that nobody asks for may be of types that no column holds, and whether names count
+    /// more than positions where files have names.
+    pub reader: Reader,
     /// Tables that the same records of JSON are loaded into beside.
     pub beside: Vec<TableMapping>,
     /// How the inputs belong together.
@@ -119,6 +124,7 @@ impl PlanRequest {
             key: None,
             dialect: GivenDialect::default(),
             mapping: None,
+            reader: Reader::Load,
             beside: Vec::new(),
             joined: Joined::ByPosition,
             set: Vec::new(),
@@ -132,6 +138,17 @@ impl PlanRequest {
             text_room: TEXT_ROOM,
         }
     }
+}
+
+/// Who reads inputs whose records have types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// A load, which reads all fields: one of a type that no column holds is an error. Columns are taken as `mapping` says.
+    Load,
+    /// A statement, which reads some of them: such a field is an error when it is read. Columns are taken as `mapping` says.
+    Statement,
+    /// The same with columns that are fields of their names, all of which must be there.
+    StatementByName,
 }
 
 /// What folders such as `year=2026` in the paths of inputs are.
@@ -173,7 +190,7 @@ pub fn sniff_input(
     inputs: &Inputs,
     given: &GivenDialect,
     sample_bytes: usize,
-) -> Result<(Sniffed, InputForm)> {
+) -> Result<SniffedInput> {
     let Some(input) = inputs.first().filter(|_| inputs.len() == 1) else {
         return Err(Error::Invalid(format!("{} inputs are named: give one", inputs.len())));
     };
@@ -192,7 +209,7 @@ pub fn sniff_input(
             if sniffed.dialect.json.is_some() {
                 check_flags(&input.name, &given)?;
             }
-            Ok((sniffed, InputForm::Text))
+            Ok(SniffedInput { sniffed, form: InputForm::Text, readable: None })
         }
     }
 }
@@ -293,11 +310,16 @@ pub fn plan_with(
         Joined::ByName => GivenDialect { columns: Vec::new(), ..given.clone() },
     };
     let first = (&input, &sample[..], end);
-    let typed = find_typed(&inputs, request, first, by_position, to_read.as_ref())?;
+    let by_position_typed = by_position.filter(|_| request.reader != Reader::StatementByName);
+    let typed = find_typed(&inputs, request, first, by_position_typed, to_read.as_ref())?;
     let name = input.name.as_str();
     let form = typed.as_ref().map_or(InputForm::Text, |found| found.form);
+    let mut refused = Vec::new();
     let (mut sniffed, record_bytes) = match typed {
-        Some(found) => (found.sniffed, found.record_bytes),
+        Some(found) => {
+            refused = found.refused;
+            (found.sniffed, found.record_bytes)
+        }
         None => {
             check_blank_among(&inputs, name)?;
             let sniffed = sniff(name, &sample, end, &of_first, by_position)?;
@@ -322,14 +344,23 @@ pub fn plan_with(
     let mut fields_by_input = None;
     // Fields that have names of their own wherever they stand.
     let has_own_names = form != InputForm::Text || sniffed.dialect.json.is_some();
-    let fields = match (&request.mapping, request.joined) {
+    let is_by_name = form != InputForm::Text && request.reader == Reader::StatementByName;
+    let by_name = Mapping::default();
+    let mapping = match (&request.mapping, is_by_name, &to_read) {
+        (None, true, Some(columns)) => {
+            check_all_there(name, &sniffed.schema, columns)?;
+            Some(&by_name)
+        }
+        (mapping, ..) => mapping.as_ref(),
+    };
+    let fields = match (mapping, request.joined) {
         (None, _) if has_own_names => without_other_tables(&sniffed),
         (Some(mapping), _) if has_own_names => map_columns(name, mapping, to_read, &mut sniffed)?,
         (mapping, Joined::ByName) => {
             let first = (name, &sample[..], end);
             let sample_bytes = request.sample_bytes;
             let all = KnownInputs { all: &inputs, first, given: &given, sample_bytes };
-            let joined = join_by_name(all, mapping.as_ref(), to_read, &mut sniffed)?;
+            let joined = join_by_name(all, mapping, to_read, &mut sniffed)?;
             fields_by_input = Some(Arc::new(joined));
             None
         }
@@ -357,6 +388,7 @@ pub fn plan_with(
     load.began_us = began_us;
     load.fields = fields;
     load.fields_by_input = fields_by_input;
+    load.refused = refused_columns(refused, load.fields.as_ref());
     load.form = form;
     load.record = Some(RecordSize::new(&load, record_bytes));
     load.mode = request.mode;
@@ -369,6 +401,16 @@ pub fn plan_with(
     let delete_where = request.delete_where.as_deref();
     load.delete_where = delete_where.map(|text| deletes(text, &load)).transpose()?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
+}
+
+/// Of fields that are refused the columns that they are, if they are any.
+fn refused_columns(fields: Vec<RefusedColumn>, map: Option<&FieldMap>) -> Vec<RefusedColumn> {
+    let Some(map) = map else { return fields };
+    let of = |(column, field): (usize, &usize)| {
+        let refused = fields.iter().find(|refused| refused.column == *field)?;
+        Some(RefusedColumn { column, ..refused.clone() })
+    };
+    map.of_column.iter().enumerate().filter_map(of).collect()
 }
 
 /// The fields of the columns, where there are more, which are columns of other tables.

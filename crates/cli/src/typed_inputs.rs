@@ -1,16 +1,16 @@
 //! Inputs whose records have types, Arrow, Parquet and Avro: whether they are, and the columns that their fields are.
 
 use coload_databases::DatabaseRows;
-use coload_ddl::Schema;
+use coload_ddl::{Schema, column_sql, quote_name};
 use coload_load::{
-    InputForm, TypedField, TypedInput, look_at_arrow, look_at_avro, look_at_parquet,
+    InputForm, RefusedColumn, TypedField, TypedInput, look_at_arrow, look_at_avro, look_at_parquet,
 };
 use coload_source::{
     Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, of_input, unique_texts,
 };
 use coload_types::{Column, DataType, Error, Result, same_name};
 
-use crate::plan::{PlanRequest, sample};
+use crate::plan::{PlanRequest, Reader, sample};
 use crate::set_columns::names_of;
 use crate::union::Joined;
 
@@ -25,6 +25,19 @@ pub struct TypedFound {
     pub sniffed: Sniffed,
     /// Bytes of a record on average, if it is known.
     pub record_bytes: Option<usize>,
+    /// Columns that cannot be read, by the numbers of their fields.
+    pub refused: Vec<RefusedColumn>,
+}
+
+/// What is found out of one input.
+#[derive(Debug)]
+pub struct SniffedInput {
+    /// Its columns.
+    pub sniffed: Sniffed,
+    /// What it is.
+    pub form: InputForm,
+    /// The columns that a load has to name, if there are fields that it cannot read: they are those of `sniffed`.
+    pub readable: Option<String>,
 }
 
 /// Looks at an input with the first bytes of it; `None` when its records have no types.
@@ -42,7 +55,7 @@ fn look(input: &InputFile, sample: &[u8], end: SampleEnd) -> Result<Option<Typed
 }
 
 /// Finds the columns of inputs, if the records of the first of them have types: `schema` if there is one by position, else
-/// those of the fields. With a `table` the types of fields that are not read do not matter.
+/// those of the fields. With a `table` the types of fields that are not read do not matter, nor for who reads some columns only.
 ///
 /// # Errors
 /// `Invalid` when flags say what only text has, when a field is of a type that no column holds, or when inputs have
@@ -70,9 +83,20 @@ pub fn find_typed(
     for input in inputs.iter().filter(|input| input.name != name) {
         check_alike(name, &found, &input, request.sample_bytes)?;
     }
-    let sniffed = columns_of(name, &found, &request.dialect.columns, schema, table);
+    let sniffed = columns_of(name, &found, &request.dialect.columns, schema);
     let sniffed = sniffed.map_err(|error| of_input(name, error))?;
-    Ok(Some(TypedFound { form: found.kind.form(), sniffed, record_bytes: found.record_bytes }))
+    let refused = refused(name, &found, &request.dialect.columns, table.is_some());
+    let refused = match (request.reader, refused.first()) {
+        (Reader::Load, Some(first)) if table.is_none() => {
+            let others = others_told(&found, &sniffed.schema, &refused);
+            return Err(Error::Invalid(format!("{} ({others})", first.text)));
+        }
+        // Columns that are given are told of when they are read.
+        (Reader::Load, _) => Vec::new(),
+        (Reader::Statement | Reader::StatementByName, _) => with_cures(&found, refused),
+    };
+    let (form, record_bytes) = (found.kind.form(), found.record_bytes);
+    Ok(Some(TypedFound { form, sniffed, record_bytes, refused }))
 }
 
 /// The columns of one input, if its records have types.
@@ -84,24 +108,121 @@ pub fn sniff_typed(
     sample: &[u8],
     end: SampleEnd,
     given: &GivenDialect,
-) -> Result<Option<(Sniffed, InputForm)>> {
+) -> Result<Option<SniffedInput>> {
     let Some(found) = look(input, sample, end)? else { return Ok(None) };
     check_flags(&input.name, name_of(&found), given)?;
-    let sniffed = columns_of(&input.name, &found, &given.columns, None, None);
-    let sniffed = sniffed.map_err(|error| of_input(&input.name, error))?;
-    Ok(Some((sniffed, found.kind.form())))
+    sniffed_input(&input.name, &found, given).map(Some)
 }
 
 /// The columns of rows of a database.
 ///
 /// # Errors
 /// `Invalid` when flags say what only text has.
-pub fn sniff_rows(rows: &DatabaseRows, given: &GivenDialect) -> Result<(Sniffed, InputForm)> {
+pub fn sniff_rows(rows: &DatabaseRows, given: &GivenDialect) -> Result<SniffedInput> {
     let found = rows.source.input();
     check_flags(&rows.input.name, name_of(&found), given)?;
-    let sniffed = columns_of(&rows.input.name, &found, &given.columns, None, None);
-    let sniffed = sniffed.map_err(|error| of_input(&rows.input.name, error))?;
-    Ok((sniffed, found.kind.form()))
+    sniffed_input(&rows.input.name, &found, given)
+}
+
+/// The columns of what can be read, and what is told of the rest.
+fn sniffed_input(name: &str, found: &TypedInput, given: &GivenDialect) -> Result<SniffedInput> {
+    let form = found.kind.form();
+    let sniffed = columns_of(name, found, &given.columns, None);
+    let mut sniffed = sniffed.map_err(|error| of_input(name, error))?;
+    let refused = refused(name, found, &given.columns, false);
+    if refused.is_empty() {
+        return Ok(SniffedInput { sniffed, form, readable: None });
+    }
+    let others = readable(found, &sniffed.schema, &refused);
+    sniffed.evidence.extend(refused.iter().map(|refused| refused.text.clone()));
+    let Some(schema) = others else {
+        return Err(Error::Invalid(sniffed.evidence.pop().unwrap_or_default()));
+    };
+    let readable = Some(columns_sql(&schema));
+    sniffed.schema = schema;
+    Ok(SniffedInput { sniffed, form, readable })
+}
+
+/// Fields of types that no column holds, with their numbers; of given columns, those that cannot be read at all.
+fn refused(
+    name: &str,
+    found: &TypedInput,
+    given: &[Column],
+    columns_are_given: bool,
+) -> Vec<RefusedColumn> {
+    let names = names_of_fields(found);
+    let of = |(column, field): (usize, &TypedField)| {
+        let is_given =
+            columns_are_given || given.iter().any(|c| same_name(&c.name, &names[column]));
+        let why = match &field.data_type {
+            Ok(_) if field.is_readable => return None,
+            Err(_) if field.is_readable && is_given => return None,
+            Ok(_) => "which no column holds",
+            Err(why) => why.as_str(),
+        };
+        let text = format!("{name}: field {} is {}, {why}", field.name, field.kind);
+        Some(RefusedColumn { column, kind: field.kind.clone(), text })
+    };
+    found.fields.iter().enumerate().filter_map(of).collect()
+}
+
+/// Names of the columns that the fields are.
+fn names_of_fields(found: &TypedInput) -> Vec<String> {
+    unique_texts(found.fields.iter().map(|field| field.name.clone()))
+}
+
+/// The columns of fields that can be read; `None` if there are none.
+fn readable(found: &TypedInput, all: &Schema, refused: &[RefusedColumn]) -> Option<Schema> {
+    let is_refused = |number: usize| refused.iter().any(|refused| refused.column == number);
+    let fields = (0..found.fields.len()).filter(|number| !is_refused(*number));
+    Schema::new(fields.map(|number| all.columns()[number].clone()).collect()).ok()
+}
+
+fn columns_sql(schema: &Schema) -> String {
+    schema.columns().iter().map(column_sql).collect::<Vec<_>>().join(", ")
+}
+
+/// How the other fields are loaded.
+fn others_told(found: &TypedInput, all: &Schema, refused: &[RefusedColumn]) -> String {
+    /// Characters of a message that are still read.
+    const TOLD_MAX: usize = 300;
+    let others = match readable(found, all, refused).as_ref().map(columns_sql) {
+        Some(columns) if columns.len() <= TOLD_MAX => {
+            format!("load the others with --by-name --columns '{columns}'")
+        }
+        Some(_) => "load the others with --by-name --columns, which coload sniff prints".to_owned(),
+        None => "it has no other field".to_owned(),
+    };
+    match refused.first().map(|first| &found.fields[first.column]) {
+        Some(field) if field.is_readable => {
+            format!("{others}, or give it another type: --types '{} DOUBLE'", field.name)
+        }
+        _ => others,
+    }
+}
+
+/// The same with what a statement can do.
+fn with_cures(found: &TypedInput, refused: Vec<RefusedColumn>) -> Vec<RefusedColumn> {
+    /// Columns that are named in a message.
+    const NAMED_MAX: usize = 10;
+    let names = names_of_fields(found);
+    let all: Vec<String> = refused.iter().map(|column| quote_name(&names[column.column])).collect();
+    let exclude = match all.len() <= NAMED_MAX {
+        true => all.join(", "),
+        false => format!("{}, ..", all[..NAMED_MAX].join(", ")),
+    };
+    let with_cure = |(refused, column): (RefusedColumn, &String)| {
+        let other = match found.fields[refused.column].is_readable {
+            true => format!(", or give it another type: types => '{column} DOUBLE'"),
+            false => String::new(),
+        };
+        let text = format!(
+            "{} (name the columns that are to be read, or leave out those that cannot be, as in SELECT * EXCLUDE ({exclude}){other})",
+            refused.text
+        );
+        RefusedColumn { text, ..refused }
+    };
+    refused.into_iter().zip(&all).map(with_cure).collect()
 }
 
 /// What an input is, in the words of messages.
@@ -181,10 +302,9 @@ fn columns_of(
     found: &TypedInput,
     given: &[Column],
     schema: Option<&Schema>,
-    table: Option<&Schema>,
 ) -> Result<Sniffed> {
     let fields = &found.fields;
-    let names = unique_texts(fields.iter().map(|field| field.name.clone()));
+    let names = names_of_fields(found);
     if let Some(wrong) = given.iter().find(|given| !names.iter().any(|n| same_name(n, &given.name)))
     {
         return Err(Error::Invalid(format!(
@@ -201,7 +321,7 @@ fn columns_of(
         None => {
             let column = |(field, name_of): (&TypedField, String)| {
                 let given = given.iter().find(|given| same_name(&given.name, &name_of));
-                let data_type = type_of(name, field, given, table.is_some())?;
+                let data_type = type_of(field, given);
                 Ok(Column { nullable: field.nullable, ..Column::new(name_of, data_type) })
             };
             Schema::new(fields.iter().zip(names).map(column).collect::<Result<_>>()?)?
@@ -217,21 +337,12 @@ fn columns_of(
     })
 }
 
-/// The type of the column that a field becomes. Of fields of a table's columns only the names count.
-fn type_of(
-    name: &str,
-    field: &TypedField,
-    given: Option<&Column>,
-    is_known: bool,
-) -> Result<DataType> {
+/// The type of the column that a field becomes; any for one that is refused.
+fn type_of(field: &TypedField, given: Option<&Column>) -> DataType {
     match (given, &field.data_type) {
-        (Some(given), _) if field.is_readable => Ok(given.data_type),
-        (_, Ok(data_type)) => Ok(*data_type),
-        (_, Err(_)) if is_known => Ok(DataType::Varchar(None)),
-        (_, Err(why)) => Err(Error::Invalid(format!(
-            "{name}: field {} is {}, {why} (give the columns that are to be read with --columns, and --by-name)",
-            field.name, field.kind
-        ))),
+        (Some(given), _) if field.is_readable => given.data_type,
+        (_, Ok(data_type)) => *data_type,
+        (_, Err(_)) => DataType::Varchar(None),
     }
 }
 

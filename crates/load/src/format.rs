@@ -20,6 +20,7 @@ use coload_types::Result;
 use coload_wire::PartitionAccount;
 
 use crate::account::Account;
+use crate::hooks::PartsRead;
 use crate::partition::PartitionPlan;
 use crate::request::LoadRequest;
 use crate::resources::Resources;
@@ -78,6 +79,11 @@ pub trait Format: Sized + Sync {
 
     /// Stored bytes of all inputs; 0 where they are not known.
     fn stored_bytes(&self) -> u64;
+
+    /// What is read of the inputs, as it is stored.
+    fn parts_read(&self) -> PartsRead {
+        PartsRead { bytes: self.stored_bytes(), row_groups: None }
+    }
 
     /// Bytes before the first records of inputs whose chunks are cut beforehand.
     fn head_bytes(&self) -> u64;

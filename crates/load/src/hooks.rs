@@ -55,6 +55,29 @@ pub type AfterTask = Arc<dyn Fn(u64) + Send + Sync>;
 /// Called every tenth of a second while a load runs, and once at its end.
 pub type ProgressCallback = Arc<dyn Fn(&Progress) + Send + Sync>;
 
+/// What is read of inputs that were opened, and what is left out for nobody wants it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartsRead {
+    /// Stored bytes of what is read: of Parquet those of column chunks.
+    pub bytes: u64,
+    /// Row groups, if the inputs have such.
+    pub row_groups: Option<RowGroupsRead>,
+}
+
+/// Which row groups are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowGroupsRead {
+    /// Those of which rows are read.
+    pub read: u64,
+    /// Those of which none is.
+    pub left_out: u64,
+    /// Rows of pages that are left out of row groups that are read.
+    pub rows_left_out: u64,
+}
+
+/// Called when inputs were opened.
+pub type OnOpened = Arc<dyn Fn(&PartsRead) + Send + Sync>;
+
 /// Says whether a load may be published; may wait for what decides that.
 pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
@@ -66,6 +89,8 @@ pub struct Hooks {
     /// Told the CPU nanoseconds of each task by the thread that ran it, which goes on when it returns: so a
     /// load can be slowed down.
     pub after_task: Option<AfterTask>,
+    /// Told what will be read of inputs that are read in place.
+    pub opened: Option<OnOpened>,
     /// Asked when all is durable, before it becomes visible.
     pub confirm: Option<Confirm>,
     /// Set it, and the load stops and leaves the target as it was.

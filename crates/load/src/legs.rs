@@ -221,6 +221,9 @@ fn run_once_of<F: Format>(
     way: Way,
 ) -> std::result::Result<(Loaded, StepClock), Stop> {
     let source = open_inputs::<F>(load.request, load.resources, None)?;
+    if let Some(opened) = &load.hooks.opened {
+        opened(&source.parts_read());
+    }
     let begun = Begun::new(load.request, &source, way)?;
     match Pipeline::new(load, &source, target, way, begun)?.run()? {
         Ended::Whole(loaded, clock) => Ok((loaded, clock)),

@@ -68,7 +68,7 @@ pub use coload_link::{ClientTls, WireCompression};
 pub use derive::check_partition;
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
-pub use hooks::{Hooks, Progress, ProgressCallback};
+pub use hooks::{Hooks, OnOpened, PartsRead, Progress, ProgressCallback, RowGroupsRead};
 pub use kinds::RejectKind;
 pub use load::{Destination, Load, load};
 pub use nowhere::Nowhere;
@@ -91,7 +91,7 @@ pub use report::{
     NetworkReport, PlacementReport, Published, SendChange, SendEstimate, SentBy, SortReport,
     TextFragmentReport, WrittenFile, WrittenFiles,
 };
-pub use request::{InputForm, LoadRequest, OpenStream};
+pub use request::{InputForm, LoadRequest, OpenStream, RefusedColumn};
 pub use resources::{MERGE_COLUMNS, Resources, default_memory};
 pub use share::SharedLoad;
 pub use splits::{

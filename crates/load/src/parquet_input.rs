@@ -23,6 +23,7 @@ use reading::ParquetReading;
 
 use crate::account::Account;
 use crate::format::{Format, InputBounds, Leg, Position};
+use crate::hooks::{PartsRead, RowGroupsRead};
 use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::spool::Spool;
@@ -191,6 +192,24 @@ impl Format for Parquet {
 
     fn stored_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.end - file.skipped).sum()
+    }
+
+    fn parts_read(&self) -> PartsRead {
+        let mut parts = PartsRead::default();
+        let mut groups = RowGroupsRead::default();
+        for group in &self.groups {
+            if group.rows == 0 {
+                groups.left_out += 1;
+                continue;
+            }
+            groups.read += 1;
+            parts.bytes += group.columns.iter().map(|column| column.bytes).sum::<u64>();
+            if let Some(wanted) = &group.wanted {
+                let rows: u64 = wanted.iter().map(|rows| rows.end - rows.start).sum();
+                groups.rows_left_out += group.rows.saturating_sub(rows);
+            }
+        }
+        PartsRead { row_groups: Some(groups), ..parts }
     }
 
     fn head_bytes(&self) -> u64 {

@@ -10,10 +10,11 @@ use coload_wire::{ColumnFrom, Derivation, FieldMap, FieldsByInput};
 use crate::request::LoadRequest;
 
 /// The load of these columns of the table only, in this order. Fields that none of them is made of are not read, and so
-/// not looked at either; of columns that no field tells the first field is read, for its records are the rows.
+/// not looked at either; of columns that no field tells the first field that can be read is, for its records are the rows.
 ///
 /// # Errors
-/// `Invalid` without columns, for one that is not there, and for a load with a program, which looks at others.
+/// `Invalid` without columns, for one that is not there or that is refused, and for a load with a program, which looks at
+/// others.
 pub fn project(request: &LoadRequest, columns: &[usize]) -> Result<LoadRequest> {
     if request.program.is_some() {
         return Err(Error::Invalid("columns of a load with --where or --select".into()));
@@ -38,8 +39,13 @@ pub fn project(request: &LoadRequest, columns: &[usize]) -> Result<LoadRequest> 
         }
     }
     let all_are_read = read.len() == from.len();
+    let refused = |column: usize| request.refused.iter().find(|refused| refused.column == column);
     if read.is_empty() {
-        read.push(0);
+        let readable = (0..request.read_schema().len()).find(|column| refused(*column).is_none());
+        read.push(readable.unwrap_or(0));
+    }
+    if let Some(refused) = read.iter().find_map(|column| refused(*column)) {
+        return Err(Error::Invalid(refused.text.clone()));
     }
     let of_read = request.read_schema().columns();
     let read_schema = Schema::new(read.iter().map(|index| of_read[*index].clone()).collect())?;
@@ -48,6 +54,7 @@ pub fn project(request: &LoadRequest, columns: &[usize]) -> Result<LoadRequest> 
         schema,
         derivation: (!all_are_read).then_some(Derivation { read: read_schema, columns: from }),
         inferred: forms.map(|forms| read.iter().map(|index| forms[*index]).collect()),
+        refused: Vec::new(),
         ..request.clone()
     };
     set_fields(&mut projected, request.fields_of_inputs().of_columns(&read));
@@ -76,6 +83,7 @@ mod tests {
     use coload_types::Value;
 
     use super::*;
+    use crate::request::RefusedColumn;
 
     fn request() -> LoadRequest {
         let schema = parse_columns("a BIGINT, b VARCHAR, c DATE").unwrap();
@@ -107,6 +115,20 @@ mod tests {
         let only_made = project(&request, &[2]).unwrap();
         assert_eq!(only_made.derivation.unwrap().read.columns()[0].name, "a");
         assert_eq!(only_made.schema.len(), 1);
+    }
+
+    #[test]
+    fn columns_that_no_column_holds_are_refused_and_count_no_records() {
+        let mut request = request();
+        let text = "field a is INTERVAL".to_owned();
+        request.refused = vec![RefusedColumn { column: 0, kind: "INTERVAL".to_owned(), text }];
+        assert!(project(&request, &[0, 1]).unwrap_err().to_string().contains("a is INTERVAL"));
+        assert!(project(&request, &[2, 1]).unwrap().refused.is_empty());
+        let (read, day) = (request.schema.clone(), ColumnFrom::Constant(Some(Value::Int(1))));
+        let columns = vec![ColumnFrom::Read(0), ColumnFrom::Read(1), day];
+        request.derivation = Some(Derivation { read, columns });
+        let only_made = project(&request, &[2]).unwrap();
+        assert_eq!(only_made.derivation.unwrap().read.columns()[0].name, "b");
     }
 
     #[test]

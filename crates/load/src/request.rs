@@ -37,6 +37,17 @@ pub enum InputForm {
     Rows,
 }
 
+/// A column of which nothing can be read, for its field is of a type that no column holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedColumn {
+    /// Number of it among the columns that are read.
+    pub column: usize,
+    /// What the field is, in the words of its format.
+    pub kind: String,
+    /// What is to be told of it: the name of the input, what the field is, and why.
+    pub text: String,
+}
+
 /// What is loaded, and into which table.
 #[derive(Clone)]
 pub struct LoadRequest {
@@ -70,6 +81,8 @@ pub struct LoadRequest {
     /// What the sample's fields have in common, if the types were inferred from it: then fields that
     /// do not fit make the types wider, and no record is rejected for them. A declared column rejects.
     pub inferred: Option<Vec<ColumnForms>>,
+    /// Columns of which nothing can be read: the load is one of others, which [`crate::project`] chooses.
+    pub refused: Vec<RefusedColumn>,
     /// How large a record is, if there was a sample that tells it: chunks and partitions follow from it.
     pub record: Option<RecordSize>,
     /// What the inputs are.
@@ -140,6 +153,7 @@ impl LoadRequest {
             fields: None,
             fields_by_input: None,
             inferred: None,
+            refused: Vec::new(),
             record: None,
             form: InputForm::Text,
             dialect,
@@ -206,6 +220,18 @@ impl LoadRequest {
     /// Columns that are read from the inputs.
     pub fn read_schema(&self) -> &Schema {
         self.derivation.as_ref().map_or(&self.schema, |derivation| &derivation.read)
+    }
+
+    /// Why nothing can be read of a column of the table; `None` for one that can be read.
+    pub fn refused(&self, column: usize) -> Option<&RefusedColumn> {
+        let read = match &self.derivation {
+            Some(derivation) => match derivation.columns.get(column)? {
+                ColumnFrom::Read(read) => *read,
+                _ => return None,
+            },
+            None => column,
+        };
+        self.refused.iter().find(|refused| refused.column == read)
     }
 
     /// Gives the columns that are read other types, and with them those of the table.

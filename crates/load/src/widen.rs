@@ -13,7 +13,7 @@ use coload_source::{
     BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, RecordRules, RejectedRecord,
     SampleEnd, field_text, read_record,
 };
-use coload_types::{Column, DataType, Physical, Place, Result, Value, check_bytes};
+use coload_types::{Column, DataType, Error, Physical, Place, Result, Value, check_bytes};
 use coload_wire::FieldsByInput;
 
 use crate::account::SHOWN_BYTES_MAX;
@@ -65,6 +65,24 @@ pub struct Widened {
     pub place: Place,
     /// That field; of a long one the first 64 KiB.
     pub value: Vec<u8>,
+}
+
+impl Widened {
+    /// The first characters of the field that did not fit, in quotes.
+    pub fn shown(&self) -> String {
+        shown(&self.value)
+    }
+}
+
+/// The first characters of a field, in quotes; texts of JSON have theirs.
+fn shown(value: &[u8]) -> String {
+    /// Bytes that tell what it is.
+    const TOLD_MAX: usize = 40;
+    let text = String::from_utf8_lossy(&value[..value.len().min(TOLD_MAX)]);
+    match text.starts_with('"') {
+        true => text.into_owned(),
+        false => format!("\"{text}\""),
+    }
 }
 
 /// What the columns' fields have in common, the sample's and those that did not fit.
@@ -121,16 +139,18 @@ impl Widening {
         let Some(column) = unfit_column(record, inferred) else {
             return false;
         };
-        self.add(column, record.value(), &place);
+        self.add(file, column, record.value(), &place);
         self.add_others(file, record, column, &place);
         true
     }
 
-    /// Takes a field that does not fit its column into account.
-    fn add(&mut self, column: usize, field: &[u8], place: &impl Fn() -> Place) {
+    /// Takes a field of an input that does not fit its column into account.
+    fn add(&mut self, file: usize, column: usize, field: &[u8], place: &impl Fn() -> Place) {
         self.forms[column].add(field, &self.fields.formats);
         if self.noted.iter().all(|(noted, ..)| *noted != column) {
-            let place = Place { field: column as u32 + 1, ..place() };
+            // Of some columns only others may not be read.
+            let number = self.by_input.of(file).of_column[column].unwrap_or(column);
+            let place = Place { field: number as u32 + 1, ..place() };
             self.noted.push((column, place, field[..field.len().min(SHOWN_BYTES_MAX)].to_vec()));
         }
     }
@@ -166,7 +186,7 @@ impl Widening {
             if data_type.physical() != Physical::Bytes && self.fields.is_typed_null(&text) {
                 continue;
             }
-            self.add_other(column, &text, place);
+            self.add_other(file, column, &text, place);
         }
     }
 
@@ -182,20 +202,20 @@ impl Widening {
             let field = self.by_input.of(file).of_column[column];
             let text = field.and_then(|field| texts.get(field)?.as_deref());
             if let Some(text) = text.filter(|_| column != told && !self.forms[column].is_given()) {
-                self.add_other(column, text, place);
+                self.add_other(file, column, text, place);
             }
         }
     }
 
     /// Takes a field of a record that is told for another one into account.
-    fn add_other(&mut self, column: usize, text: &[u8], place: &impl Fn() -> Place) {
+    fn add_other(&mut self, file: usize, column: usize, text: &[u8], place: &impl Fn() -> Place) {
         let data_type = self.schema.columns()[column].data_type;
         let mut with_it = self.forms[column];
         with_it.add(text, &self.fields.formats);
         // What is noted must make the type wider.
         match self.holds(data_type, with_it.data_type(SampleEnd::Cut)) {
             true => self.forms[column] = with_it,
-            false => self.add(column, text, place),
+            false => self.add(file, column, text, place),
         }
     }
 
@@ -217,7 +237,8 @@ impl Widening {
     /// column that is read has in the segments so far, as its type has them.
     ///
     /// # Errors
-    /// None that a schema with the same names could have.
+    /// `Input` with the place of a field that made the type of a column wider, when expressions of the load have no meaning
+    /// for it.
     pub fn widen(
         mut self,
         request: &mut LoadRequest,
@@ -243,7 +264,10 @@ impl Widening {
             Column { data_type, ..column.clone() }
         };
         let columns = self.schema.columns().iter().zip(&self.forms).map(wider).collect();
-        request.set_read_schema(Schema::new(columns)?)?;
+        let wider = Schema::new(columns)?;
+        request
+            .set_read_schema(wider.clone())
+            .map_err(|error| self.unplanned(request, &wider, error))?;
         request.inferred = Some(self.forms);
         let columns = request.read_schema().columns().iter().zip(self.schema.columns());
         let columns: Vec<_> = columns.map(|(now, before)| (now.data_type, before)).collect();
@@ -252,6 +276,36 @@ impl Widening {
             Widened { column: before.name.clone(), from: before.data_type, to, place, value }
         });
         Ok(self.told.into_iter().chain(told).collect())
+    }
+
+    /// What is told when expressions of a load cannot be planned with wider types: the column which they cannot have so, and
+    /// why it is.
+    fn unplanned(&self, request: &LoadRequest, wider: &Schema, error: Error) -> Error {
+        let Error::Invalid(why) = &error else { return error };
+        let with_one = |column: usize| {
+            let mut columns = self.schema.columns().to_vec();
+            columns[column] = wider.columns()[column].clone();
+            Schema::new(columns)
+        };
+        let fails =
+            |(column, ..): &&(usize, Place, Vec<u8>)| match (&request.program, with_one(*column)) {
+                (Some(program), Ok(schema)) => program.for_load(&schema, request.began_us).is_err(),
+                _ => false,
+            };
+        let Some((column, place, value)) = self.noted.iter().find(fails).or(self.noted.first())
+        else {
+            return error;
+        };
+        let (before, now) = (&self.schema.columns()[*column], wider.columns()[*column].data_type);
+        let (name, from) = (&before.name, before.data_type);
+        Error::Input {
+            place: Box::new(place.clone()),
+            text: format!(
+                "column {name} was taken for {from}, which {} is not; as {now} it does not fit: {why} (try --types '{name} {from}' \
+                 with --max-rejects, or write TRY_CAST({name} AS {from}))",
+                shown(value),
+            ),
+        }
     }
 
     /// Whether the type that a column has takes what the other would.

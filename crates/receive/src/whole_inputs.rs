@@ -179,6 +179,7 @@ impl WholeInputs {
         let (of_threads, arrived) = (duty.clone(), Arc::clone(&self.arrived));
         let hooks = Hooks {
             progress: None,
+            opened: None,
             after_task: Some(Arc::new(move |spent_ns| of_threads.rest(spent_ns))),
             confirm: Some(Arc::new(move || arrived.confirm())),
             cancel: Arc::clone(&self.cancel),

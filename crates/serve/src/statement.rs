@@ -42,7 +42,7 @@ mod view;
 use std::sync::Arc;
 
 use coload_store::Snapshot;
-use coload_types::Result;
+use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::error::Result as DataFusionResult;
@@ -111,7 +111,27 @@ async fn plan_here(
     parameters: Parameters,
 ) -> Result<Planned> {
     let _held = hold(database, text)?;
+    let planning = Planning::begin(database, rights)?;
+    let experience = planning.externals.experience();
+    let planned = plan_begun(planning, database, text, parameters.clone()).await;
+    let Err(Error::Invalid(why)) = &planned else { return planned };
+    let Some(error) = experience.too_wide(why) else { return planned };
+    // Other mistakes are none of the inputs.
     let mut planning = Planning::begin(database, rights)?;
+    planning.externals.forget();
+    match plan_begun(planning, database, text, parameters).await {
+        Ok(_) => Err(error),
+        Err(_) => planned,
+    }
+}
+
+async fn plan_begun(
+    mut planning: Planning,
+    database: &Database,
+    text: &str,
+    parameters: Parameters,
+) -> Result<Planned> {
+    let rights = planning.rights.clone();
     let experience = planning.externals.experience();
     let planned = |work, schema, parameters| {
         let (rights, experience) = (rights.clone(), Arc::clone(&experience));

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use coload::{
     Coload, ConflictRule, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind,
     LoadMode, LoadPlan, LoadReport, LoadRequest, Mapping, Origin, Partitions, PlanRequest,
-    ProgressCallback, ReadOptions, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
+    ProgressCallback, ReadOptions, Reader, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
     is_database_url, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
@@ -295,6 +295,7 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
         key: key(args),
         dialect: given_dialect(&args.dialect),
         mapping: mapping(args)?,
+        reader: Reader::Load,
         beside: args.dialect.mapping.iter().flat_map(|mapping| mapping.tables.clone()).collect(),
         joined: if args.union_by_name { Joined::ByName } else { Joined::ByPosition },
         set: args.set.clone(),

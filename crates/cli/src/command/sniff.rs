@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use coload::{DatabaseRows, Error, InputForm, ReadOptions, is_database_url};
+use coload::{DatabaseRows, Error, InputForm, ReadOptions, SniffedInput, is_database_url};
 use coload_ddl::{column_sql, create_table_sql};
 use coload_source::{Sniffed, expand_inputs_with};
 use serde_json::{Value, json};
@@ -17,6 +17,8 @@ use crate::report::dialect_json;
 struct Found {
     sniffed: Sniffed,
     form: InputForm,
+    /// The columns that a load has to name, where it cannot read all fields.
+    readable: Option<String>,
     /// Whether it is a sheet of a book.
     is_sheet: bool,
     /// Name of a table that is made of it.
@@ -53,10 +55,9 @@ fn find(args: &SniffArgs) -> Done<Found> {
     let given = given_dialect(&args.dialect);
     let options = ReadOptions { query: args.query.clone(), connections: Some(1) };
     let mut beside = Vec::new();
-    let (sniffed, form, input) = if is_database_url(&args.input) {
+    let (found, input) = if is_database_url(&args.input) {
         let rows = DatabaseRows::open(&args.input, &options)?;
-        let (sniffed, form) = coload::sniff_rows(&rows, &given)?;
-        (sniffed, form, Some(rows.input))
+        (coload::sniff_rows(&rows, &given)?, Some(rows.input))
     } else if options.query.is_some() {
         return Err(Failure::Usage(Error::Invalid(
             "--query: give the URL of a database as the input, as in postgres://host/database"
@@ -69,17 +70,18 @@ fn find(args: &SniffArgs) -> Done<Found> {
             &args.sheets.choice(),
             0,
         )?;
-        let (sniffed, form) = coload::sniff_input(&inputs, &given, args.sample)?;
+        let found = coload::sniff_input(&inputs, &given, args.sample)?;
         for table in args.dialect.mapping.iter().flat_map(|mapping| &mapping.tables) {
             let given = table.dialect(&given);
-            let (sniffed, _) = coload::sniff_input(&inputs, &given, args.sample)?;
-            beside.push((table.table.clone(), sniffed));
+            let found = coload::sniff_input(&inputs, &given, args.sample)?;
+            beside.push((table.table.clone(), found.sniffed));
         }
-        (sniffed, form, inputs.first())
+        (found, inputs.first())
     };
+    let SniffedInput { sniffed, form, readable } = found;
     let is_sheet = input.as_ref().is_some_and(|input| input.is_sheet());
     let table = input.map_or_else(|| "t".to_owned(), |input| input.table_name());
-    Ok(Found { sniffed, form, is_sheet, table, beside })
+    Ok(Found { sniffed, form, readable, is_sheet, table, beside })
 }
 
 fn text(args: &SniffArgs, found: &Found) -> String {
@@ -148,7 +150,7 @@ fn load_command(args: &SniffArgs, found: &Found) -> String {
         true => "URL".to_owned(),
         false => shell_word(&args.input),
     };
-    let command = format!("coload load {input}{query} --into STORE {flags}");
+    let command = format!("coload load {input}{query} --into STORE {}", flags.trim_start());
     command.trim_end().to_owned()
 }
 
@@ -169,7 +171,10 @@ fn all_flags(args: &SniffArgs, found: &Found) -> String {
     if args.dialect.all_text {
         flags.push_str(" --all-text");
     }
-    if let Some(types) = &args.dialect.types {
+    if let Some(columns) = &found.readable {
+        // They have the types that were asked for.
+        let _ = write!(flags, " --by-name --columns={}", shell_word(columns));
+    } else if let Some(types) = &args.dialect.types {
         let columns: Vec<String> = types.0.iter().map(column_sql).collect();
         let _ = write!(flags, " --types={}", shell_word(&columns.join(", ")));
     }
@@ -177,7 +182,7 @@ fn all_flags(args: &SniffArgs, found: &Found) -> String {
 }
 
 fn json_text(args: &SniffArgs, found: &Found) -> String {
-    let Found { sniffed, form, is_sheet, table, beside: _ } = found;
+    let Found { sniffed, form, is_sheet, table, .. } = found;
     let columns: Vec<Value> = sniffed
         .schema
         .columns()

@@ -434,3 +434,209 @@ fn aggregates_over_files_are_those_over_their_table() {
         &["bad.csv:700002"],
     );
 }
+
+/// A file of those beside the tests.
+fn file(sandbox: &Sandbox, name: &str) {
+    let files = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/files");
+    sandbox.write(name, fs::read(files.join(name)).unwrap());
+}
+
+#[test]
+fn fields_that_no_column_holds_are_refused_only_where_they_are_read() {
+    let sandbox = Sandbox::new();
+    // Fields a INTEGER, iv INTERVAL, s VARCHAR; and s struct, id BIGINT, l list, huge of 50 digits, name VARCHAR.
+    file(&sandbox, "interval.parquet");
+    file(&sandbox, "nested.arrow");
+    let of_parquet = [
+        ("SELECT a FROM 'interval.parquet'", &["1", "2", "3"][..]),
+        ("SELECT s FROM read_parquet('interval.parquet') WHERE a > 2", &["x3"]),
+        ("SELECT count(*) FROM 'interval.parquet'", &["3"]),
+        ("SELECT count(*) FROM 'interval.parquet' WHERE a <> 2", &["2"]),
+        ("SELECT s, sum(a) FROM 'interval.parquet' GROUP BY s ORDER BY s LIMIT 1", &["x1,1"]),
+        ("SELECT * EXCLUDE (iv) FROM 'interval.parquet' LIMIT 1", &["1,x1"]),
+        ("SELECT a FROM (SELECT * FROM 'interval.parquet') WHERE a = 1", &["1"]),
+        ("DESCRIBE 'interval.parquet'", &["a,INTEGER,YES", "iv,*,YES", "s,VARCHAR,YES"]),
+    ];
+    let of_arrow = [
+        ("SELECT count(*) FROM 'nested.arrow'", &["3"][..]),
+        ("SELECT sum(id), max(name) FROM 'nested.arrow'", &["6,b"]),
+        (
+            "SELECT huge FROM read_arrow('nested.arrow', types => 'huge DECIMAL(9,2)') WHERE id <> 2",
+            &["1.25", "3.50"],
+        ),
+    ];
+    for (sql, rows) in of_parquet.iter().chain(&of_arrow) {
+        let found = answer(&sandbox, sql);
+        assert_eq!(found.len(), rows.len(), "{sql}: {found:?}");
+        for (found, wanted) in found.iter().zip(*rows) {
+            let is_same = match wanted.split_once('*') {
+                Some((head, tail)) => found.starts_with(head) && found.ends_with(tail),
+                None => found == wanted,
+            };
+            assert!(is_same, "{sql}: {found}");
+        }
+    }
+    assert!(answer(&sandbox, "DESCRIBE 'interval.parquet'")[1].contains("INTERVAL"));
+    let told = ["interval.parquet: field iv is", "INTERVAL", "EXCLUDE (iv)"];
+    for sql in [
+        "SELECT * FROM 'interval.parquet'",
+        "SELECT iv FROM 'interval.parquet'",
+        "SELECT count(iv) FROM 'interval.parquet'",
+        "SELECT a FROM 'interval.parquet' WHERE iv IS NULL",
+        "SELECT a FROM 'interval.parquet' WHERE iv > INTERVAL '1 day'",
+        "SELECT a FROM 'interval.parquet' ORDER BY iv",
+        "SELECT iv, count(*) FROM 'interval.parquet' GROUP BY iv",
+        "CREATE TABLE t AS SELECT * FROM 'interval.parquet'",
+    ] {
+        wrong(&sandbox, sql, &told);
+    }
+    wrong(&sandbox, "SELECT s FROM 'nested.arrow'", &["field s is struct, which no column holds"]);
+    let digits = ["field huge is decimal256(50, 2), which has 50 digits", "types => 'huge"];
+    wrong(&sandbox, "SELECT max(huge) FROM 'nested.arrow'", &digits);
+    let summary = answer(&sandbox, "SUMMARIZE 'interval.parquet'");
+    assert!(summary[0].starts_with("a,INTEGER,1,3,3"), "{summary:?}");
+    assert!(summary[1].starts_with("iv,") && summary[1].contains("INTERVAL"), "{summary:?}");
+    let made = "CREATE TABLE t AS SELECT a, s FROM 'interval.parquet'";
+    sandbox.run(&["load", "interval.parquet", "--into", "store"]).fails(
+        1,
+        &["field iv is", "which no column holds", "--by-name --columns 'a INTEGER, s VARCHAR'"],
+    );
+    sandbox.write("g.csv", "v\n1\n");
+    sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
+    let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
+    run(made).ok();
+    assert_eq!(sandbox.query("SELECT sum(a), max(s) FROM t"), ["6,x3"]);
+    run("CREATE EXTERNAL TABLE e STORED AS PARQUET LOCATION 'interval.parquet'").ok();
+    assert_eq!(sandbox.query("SELECT max(a) FROM e"), ["3"]);
+    run("SELECT * FROM e").fails(1, &told);
+}
+
+#[test]
+fn sniff_tells_which_fields_cannot_be_read_and_how_the_others_are_loaded() {
+    let sandbox = Sandbox::new();
+    file(&sandbox, "interval.parquet");
+    file(&sandbox, "nested.arrow");
+    let found = sandbox.run(&["sniff", "interval.parquet"]).ok().out;
+    assert!(found.contains("field iv is"), "{found}");
+    let flags = "--by-name --columns='a INTEGER, s VARCHAR'";
+    assert!(found.contains(flags), "{found}");
+    let load = ["load", "interval.parquet", "--into", "store", "--table", "t", "--by-name"];
+    sandbox.run(&[&load[..], &["--columns", "a INTEGER, s VARCHAR"]].concat()).ok();
+    assert_eq!(sandbox.query("SELECT count(*), max(s) FROM t"), ["3,x3"]);
+    let found = sandbox.run(&["sniff", "nested.arrow"]).ok().out;
+    for part in
+        ["field s is struct", "field l is list", "field huge is", "id BIGINT, \"name\" VARCHAR"]
+    {
+        assert!(found.contains(part) || found.contains(&part.replace('"', "")), "{part}: {found}");
+    }
+}
+
+#[test]
+fn columns_of_an_external_table_are_fields_of_their_names() {
+    let sandbox = Sandbox::new();
+    let made = "SELECT 1 AS a, 'x' AS b, CAST(2 AS BIGINT) AS c";
+    for name in ["ab.parquet", "ab.arrow", "ab.jsonl"] {
+        sandbox.run(&["sql", "-o", name, "-c", made]).ok();
+    }
+    sandbox.write("g.csv", "v,w\n5,z\n");
+    sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
+    let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
+    let external = |columns: &str, file: &str, options: &str| {
+        run(&format!("CREATE OR REPLACE EXTERNAL TABLE f ({columns}) LOCATION '{file}' {options}"))
+    };
+    for file in ["ab.parquet", "ab.arrow"] {
+        external("c BIGINT", file, "").ok();
+        assert_eq!(sandbox.query("SELECT * FROM f"), ["2"]);
+        external("C VARCHAR, A BIGINT", file, "").ok();
+        assert_eq!(sandbox.query("SELECT c, a + 1 FROM f"), ["2,2"]);
+        let lacks = ["has no field x, z", "it has a, b, c", "by_position"];
+        external("x VARCHAR, b VARCHAR, z BIGINT", file, "").fails(1, &lacks);
+        let columns = "x BIGINT, y VARCHAR, z BIGINT";
+        external(columns, file, "OPTIONS (by_position true)").ok();
+        assert_eq!(sandbox.query("SELECT x, y, z FROM f"), ["1,x,2"]);
+        external("x BIGINT", file, "OPTIONS (by_position true)").fails(1, &["has 3 fields"]);
+        external("c BIGINT, x VARCHAR", file, "OPTIONS ('by-name' true)").ok();
+        assert_eq!(sandbox.query("SELECT c, x FROM f"), ["2,"]);
+        external("c BIGINT", file, "OPTIONS (by_name true, by_position true)")
+            .fails(1, &["by-position"]);
+    }
+    external("c BIGINT", "ab.jsonl", "OPTIONS (unknown_keys ignore)").ok();
+    assert_eq!(sandbox.query("SELECT * FROM f"), ["2"]);
+    let read = "SELECT b FROM read_parquet('ab.parquet', columns => 'b VARCHAR')";
+    assert_eq!(answer(&sandbox, read), ["x"]);
+    // Text is read by position, and by name if that is said.
+    external("x BIGINT, y VARCHAR", "g.csv", "").ok();
+    assert_eq!(sandbox.query("SELECT x, y FROM f"), ["5,z"]);
+    external("w VARCHAR", "g.csv", "OPTIONS (by_name true)").ok();
+    assert_eq!(sandbox.query("SELECT * FROM f"), ["z"]);
+    // Folders are columns beside the fields.
+    fs::create_dir_all(sandbox.path("y/year=2025")).unwrap();
+    fs::copy(sandbox.path("ab.parquet"), sandbox.path("y/year=2025/a.parquet")).unwrap();
+    run("CREATE OR REPLACE EXTERNAL TABLE f (b VARCHAR, year BIGINT) PARTITIONED BY (year) LOCATION 'y/*/*.parquet'").ok();
+    assert_eq!(sandbox.query("SELECT b, year FROM f"), ["x,2025"]);
+}
+
+#[test]
+fn a_condition_that_a_wider_type_breaks_names_the_column_and_its_place() {
+    let sandbox = Sandbox::new();
+    let rows = "{\"i\":1,\"b\":true}\n".repeat(200_001);
+    sandbox.write("w.jsonl", format!("{rows}{{\"i\":2,\"b\":\"maybe\"}}\n"));
+    let told =
+        ["w.jsonl:200002", "column b was taken for BOOLEAN", "\"maybe\"", "VARCHAR", "b BOOLEAN"];
+    let load = ["load", "w.jsonl", "--into", "store", "--table", "t"];
+    let breaks = sandbox.run(&[&load[..], &["--where", "i < 10 and b"]].concat());
+    breaks.fails(1, &[&told[..], &["--where", "--types 'b BOOLEAN'"]].concat());
+    let breaks = sandbox.run(&[&load[..], &["--select", "not b as c"]].concat());
+    breaks.fails(1, &told);
+    let typed = ["--where", "i < 10 and b", "--types", "b BOOLEAN", "--max-rejects", "1"];
+    sandbox.run(&[&load[..], &typed].concat()).ok();
+    assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["200001"]);
+    let cast = ["--where", "i < 10 and TRY_CAST(b AS BOOLEAN)", "--replace"];
+    sandbox.run(&[&load[..], &cast].concat()).ok();
+    assert_eq!(sandbox.query("SELECT count(*) FROM t"), ["200001"]);
+    let sql = "SELECT count(*) FROM 'w.jsonl' WHERE b";
+    wrong(&sandbox, sql, &[&told[..], &["types => 'b BOOLEAN'", "TRY_CAST"]].concat());
+    // What is known of the inputs breaks the next statement, too; other mistakes are told as they are.
+    let again = ["sql", "-c", "SELECT max(b) FROM 'w.jsonl'", "-c", sql];
+    sandbox.run(&again).fails(1, &told);
+    let other = "SELECT nothing FROM 'w.jsonl'";
+    let run = sandbox.run(&["sql", "-c", "SELECT max(b) FROM 'w.jsonl'", "-c", other]);
+    assert!(!run.fails(1, &["nothing"]).err.contains("maybe"));
+    let cast = "SELECT count(*) FROM 'w.jsonl' WHERE TRY_CAST(b AS BOOLEAN)";
+    assert_eq!(answer(&sandbox, cast), ["200001"]);
+}
+
+#[test]
+fn drop_table_drops_an_external_table_and_no_other_view() {
+    let sandbox = Sandbox::new();
+    sandbox.write("g.csv", "v,w\n5,z\n");
+    sandbox.run(&["load", "g.csv", "--into", "store"]).ok();
+    let run = |sql: &str| sandbox.run(&["sql", "--store", "store", "-c", sql]);
+    run("CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'g.csv' OPTIONS (delim ',')").ok();
+    run("DROP TABLE e").ok();
+    run("SELECT * FROM e").fails(1, &["e"]);
+    run("CREATE EXTERNAL TABLE e LOCATION 'g.csv'").ok();
+    run("DROP TABLE IF EXISTS e").ok();
+    run("SELECT * FROM e").fails(1, &["e"]);
+    run("CREATE VIEW n AS SELECT v FROM 'g.csv'").ok();
+    run("DROP TABLE n").fails(1, &["n is a view: write DROP VIEW n"]);
+    assert_eq!(sandbox.query("SELECT v FROM n"), ["5"]);
+}
+
+#[test]
+fn explain_analyze_tells_what_is_read_of_inputs() {
+    let sandbox = Sandbox::new();
+    let made = "SELECT value AS n, concat('word ', value) AS w FROM range(400000) ORDER BY n";
+    sandbox.run(&["sql", "-o", "a.parquet", "-c", made]).ok();
+    for sql in
+        ["SELECT n FROM 'a.parquet' WHERE n < 10", "SELECT max(n) FROM 'a.parquet' WHERE n < 10"]
+    {
+        let plan = answer(&sandbox, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+        for part in ["row_groups_read=1", "row_groups_pruned=", "rows_pruned=", "bytes_read="] {
+            assert!(plan.contains(part), "{part}: {plan}");
+        }
+    }
+    sandbox.write("g.csv", "v,w\n5,z\n");
+    let plan = answer(&sandbox, "EXPLAIN ANALYZE SELECT v FROM 'g.csv'").join("\n");
+    assert!(plan.contains("bytes_read=8") && !plan.contains("row_groups"), "{plan}");
+}

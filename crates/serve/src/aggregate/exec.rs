@@ -251,6 +251,8 @@ struct Work {
 /// Counts how much of pages had to be looked at.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
+    /// What they are of.
+    pub metrics: ExecutionPlanMetricsSet,
     pages_scanned: Count,
     pages_pruned: Count,
     rows_tested: Count,
@@ -260,6 +262,7 @@ impl Counts {
     fn new(metrics: &ExecutionPlanMetricsSet) -> Self {
         let counter = |name| MetricBuilder::new(metrics).counter(name, 0);
         Counts {
+            metrics: metrics.clone(),
             pages_scanned: counter("pages_scanned"),
             pages_pruned: counter("pages_pruned"),
             rows_tested: counter("rows_tested"),

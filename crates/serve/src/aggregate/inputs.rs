@@ -18,7 +18,7 @@ use datafusion::error::Result as DataFusionResult;
 
 use super::exec::Counts;
 use crate::error::to_datafusion;
-use crate::external::{EndOnDrop, Reading, read_all};
+use crate::external::{EndOnDrop, Reading, counts_parts, read_all};
 
 /// Most groups of all partitions together.
 const GROUPS_KEPT_MAX: usize = 4 * GROUPS_MAX;
@@ -88,8 +88,9 @@ pub(super) async fn aggregate_inputs(
 ) -> DataFusionResult<Option<Vec<GroupRow>>> {
     let grouped = if query.groups.is_empty() { Grouped::No } else { Grouped::Yes };
     let (groups, is_unfit) = (Mutex::default(), AtomicBool::new(false));
+    let opened = Some(counts_parts(counts.metrics.clone()));
     let adds = Arc::new(Adds { query, program: Arc::clone(&program), groups, is_unfit, counts });
-    let hooks = Hooks::default();
+    let hooks = Hooks { opened, ..Hooks::default() };
     let ended = EndOnDrop::new(&hooks);
     let (tell, told) = tokio::sync::oneshot::channel();
     let work = {

@@ -25,9 +25,8 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use coload_ddl::Schema;
 use coload_input::{InputFile, Inputs};
-use coload_load::{LoadRequest, WiderColumns};
+use coload_load::{LoadRequest, Widened, WiderColumns};
 use coload_threads::lock;
 use coload_types::{Error, Result};
 use datafusion::catalog::TableProvider;
@@ -38,9 +37,9 @@ use crate::rights::Rights;
 pub use allowed::{Allowed, ExternalPlace};
 pub(crate) use load::{EndOnDrop, hold, load_of, run_load, run_load_into};
 pub use reference::{ExternalOption, ExternalReference, OptionValue, ReadAs};
-pub(crate) use rows::{Reading, read_all};
+pub(crate) use rows::{Reading, counts_parts, read_all};
 pub(crate) use scan::ExternalScanExec;
-pub(crate) use table::ExternalTable;
+pub(crate) use table::{ExternalTable, refused_kind};
 
 /// Finds out what inputs are, as loads do.
 pub trait ExternalInputs: Debug + Send + Sync {
@@ -76,31 +75,46 @@ struct Lesson {
     /// Its first input then, and how many there were: of others nothing is known.
     inputs: (Option<InputFile>, usize),
     columns: WiderColumns,
+    /// Why each of them is wider.
+    told: Vec<Widened>,
 }
 
 /// References that are remembered; when there are more, all are forgotten.
 const LESSONS_MAX: usize = 1_024;
 
 impl Learned {
-    fn apply(&self, name: &str, request: &mut LoadRequest) -> Result<()> {
+    /// Gives a request the types that are known of its inputs, and tells why they are others than the sample's.
+    fn apply(&self, name: &str, request: &mut LoadRequest) -> Result<Vec<Widened>> {
         let lessons = lock(&self.0);
         match lessons.get(name) {
-            Some(lesson) if lesson.inputs == seen(&request.inputs) => lesson.columns.apply(request),
-            _ => Ok(()),
+            Some(lesson) if lesson.inputs == seen(&request.inputs) => {
+                lesson.columns.apply(request)?;
+                Ok(lesson.told.clone())
+            }
+            _ => Ok(Vec::new()),
         }
     }
 
-    fn learn(&self, name: &str, inputs: &Inputs, columns: WiderColumns) {
+    fn learn(&self, name: &str, inputs: &Inputs, columns: WiderColumns, told: &[Widened]) {
         let mut lessons = lock(&self.0);
         if lessons.len() >= LESSONS_MAX {
             lessons.clear();
         }
         let inputs = seen(inputs);
-        match lessons.get_mut(name).filter(|lesson| lesson.inputs == inputs) {
-            Some(lesson) => lesson.columns.merge(columns),
-            None => {
-                lessons.insert(name.to_owned(), Lesson { inputs, columns });
+        let lesson = match lessons.get_mut(name).filter(|lesson| lesson.inputs == inputs) {
+            Some(lesson) => {
+                lesson.columns.merge(columns);
+                lesson
             }
+            None => {
+                let lesson = Lesson { inputs, columns, told: Vec::new() };
+                lessons.remove(name);
+                lessons.entry(name.to_owned()).or_insert(lesson)
+            }
+        };
+        for widened in told {
+            lesson.told.retain(|known| known.column != widened.column);
+            lesson.told.push(widened.clone());
         }
     }
 }
@@ -125,13 +139,17 @@ impl Externals {
         Externals { places, rights, learned, experience: Arc::default(), tables: Vec::new() }
     }
 
-    /// Looks at what a reference names, if nobody has; the columns of its table.
+    /// Looks at what a reference names, if nobody has; its table.
     ///
     /// # Errors
     /// `Refused` when it may not be read, `Invalid` when it cannot be.
-    pub fn open(&mut self, name: &str, reference: &ExternalReference) -> Result<Schema> {
+    pub fn open(
+        &mut self,
+        name: &str,
+        reference: &ExternalReference,
+    ) -> Result<Arc<ExternalTable>> {
         if let Some((_, table)) = self.tables.iter().find(|(known, _)| known == name) {
-            return Ok(table.columns().clone());
+            return Ok(Arc::clone(table));
         }
         let Some(places) = &self.places else {
             return Err(Error::Refused(format!(
@@ -156,7 +174,8 @@ impl Externals {
             }
         };
         let mut request = paused(look)??;
-        self.learned.apply(name, &mut request)?;
+        let wider = self.learned.apply(name, &mut request)?;
+        lock(&self.experience.wider).extend(wider);
         let table = ExternalTable::new(
             name.to_owned(),
             request,
@@ -164,9 +183,9 @@ impl Externals {
             Arc::clone(&self.experience),
         );
         self.experience.reads_inputs.store(true, Ordering::Relaxed);
-        let columns = table.columns().clone();
-        self.tables.push((name.to_owned(), Arc::new(table)));
-        Ok(columns)
+        let table = Arc::new(table);
+        self.tables.push((name.to_owned(), Arc::clone(&table)));
+        Ok(table)
     }
 
     /// The tables that were opened, as those of a catalog.
@@ -175,6 +194,11 @@ impl Externals {
             (name.clone(), Arc::clone(table) as Arc<dyn TableProvider>)
         };
         self.tables.iter().map(table).collect()
+    }
+
+    /// Leaves what is known of inputs from other statements aside: their types are those of the samples.
+    pub fn forget(&mut self) {
+        self.learned = Arc::default();
     }
 
     /// How many there are.
@@ -193,6 +217,8 @@ impl Externals {
 pub(crate) struct Experience {
     reads_inputs: AtomicBool,
     has_learned: AtomicBool,
+    /// Columns of its inputs that are wider than their samples told.
+    wider: Mutex<Vec<Widened>>,
 }
 
 impl Experience {
@@ -204,5 +230,21 @@ impl Experience {
     /// Whether a scan met a field that its column does not hold: planned anew the statement may go on.
     pub fn has_learned(&self) -> bool {
         self.has_learned.load(Ordering::Relaxed)
+    }
+
+    /// What is told of a statement that has no meaning for the types that its inputs turned out to need, and would have one for
+    /// those of their samples; `None` when they are the same. `why` is what is wrong with it.
+    pub fn too_wide(&self, why: &str) -> Option<Error> {
+        let wider = lock(&self.wider);
+        let is_named = |widened: &&Widened| why.contains(&widened.column.to_lowercase());
+        let found = wider.iter().find(is_named).or(wider.first())?;
+        let (Widened { column, from, to, place, .. }, shown) = (found, found.shown());
+        Some(Error::Input {
+            place: Box::new(place.clone()),
+            text: format!(
+                "column {column} was taken for {from}, which {shown} is not; as {to} it does not fit the statement: {why} (write \
+                 types => '{column} {from}', for which such a record is an error, or TRY_CAST({column} AS {from}))"
+            ),
+        })
     }
 }

@@ -17,8 +17,8 @@ use std::task::{Context, Poll, ready};
 
 use coload_ddl::CheckedColumn;
 use coload_load::{
-    Ahead, AheadColumn, Hooks, Load, LoadRequest, MadeRows, Resources, RowsRead, TakesRows, Target,
-    Widened, Works, read_rows,
+    Ahead, AheadColumn, Hooks, Load, LoadRequest, MadeRows, OnOpened, PartsRead, Resources,
+    RowsRead, TakesRows, Target, Widened, Works, read_rows,
 };
 use coload_source::LeftOut;
 use coload_threads::{lock, spawn};
@@ -34,7 +34,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::RecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::Stream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -83,7 +83,7 @@ pub(super) fn read(
 ) -> Result<ExternalRows> {
     let Rows { read, schema, filter, batch_rows, limit } = rows;
     let (sender, receiver) = channel(1);
-    let hooks = Hooks::default();
+    let hooks = Hooks { opened: Some(counts_parts(metrics.clone())), ..Hooks::default() };
     let cancel = Arc::clone(&hooks.cancel);
     let Reading { table, request, resources, held } = reading;
     let batches = Batches {
@@ -119,6 +119,21 @@ pub(super) fn read(
     })
 }
 
+/// Counts what is read of inputs, and what their bounds say that nobody wants.
+pub(crate) fn counts_parts(metrics: ExecutionPlanMetricsSet) -> OnOpened {
+    Arc::new(move |parts: &PartsRead| {
+        let counter = |name, count: u64| {
+            MetricBuilder::new(&metrics).counter(name, 0).add(count as usize);
+        };
+        counter("bytes_read", parts.bytes);
+        if let Some(groups) = &parts.row_groups {
+            counter("row_groups_read", groups.read);
+            counter("row_groups_pruned", groups.left_out);
+            counter("rows_pruned", groups.rows_left_out);
+        }
+    })
+}
+
 /// Reads all rows of a table into a target. A field that its column does not hold is an error that the statement may not see:
 /// the table has learned from it.
 ///
@@ -128,21 +143,21 @@ pub(crate) fn read_all(table: &ExternalTable, load: Load<'_>, target: &dyn Targe
     match read_rows(load, target)? {
         RowsRead::All => Ok(()),
         RowsRead::TooNarrow { wider, widened } => {
-            table.learn(wider);
+            table.learn(wider, &widened);
             Err(too_narrow(&widened))
         }
     }
 }
 
 fn too_narrow(widened: &[Widened]) -> Error {
-    let Some(Widened { column, from, to, place, value }) = widened.first() else {
+    let Some(first @ Widened { column, from, to, place, .. }) = widened.first() else {
         return Error::Corrupt("a column without a type".into());
     };
-    let shown = String::from_utf8_lossy(&value[..value.len().min(40)]).into_owned();
+    let shown = first.shown();
     Error::Input {
         place: Box::new(place.clone()),
         text: format!(
-            "column {column} was taken for {from}, which \"{shown}\" is not, and rows were answered already: write \
+            "column {column} was taken for {from}, which {shown} is not, and rows were answered already: write \
              read_csv(.., types => '{column} {to}'), or sample => 'all', which looks at all of it first; in the same session or \
              server the statement can be run again as it is"
         ),

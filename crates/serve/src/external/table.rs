@@ -1,13 +1,14 @@
 //! Inputs as a table of one statement.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use coload_ddl::Schema;
-use coload_load::{LoadRequest, WiderColumns};
+use coload_load::{LoadRequest, Widened, WiderColumns};
 use coload_scan::Predicate;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
@@ -37,7 +38,7 @@ impl ExternalTable {
         learned: Arc<Learned>,
         experience: Arc<Experience>,
     ) -> Self {
-        let arrow = folded_schema(&request.schema);
+        let arrow = with_refused(folded_schema(&request.schema), &request);
         ExternalTable { name, request, arrow, learned, experience }
     }
 
@@ -56,11 +57,36 @@ impl ExternalTable {
         &self.request
     }
 
-    /// Remembers types that its columns need.
-    pub fn learn(&self, columns: WiderColumns) {
-        self.learned.learn(&self.name, &self.request.inputs, columns);
+    /// Remembers types that its columns need, and why.
+    pub fn learn(&self, columns: WiderColumns, told: &[Widened]) {
+        self.learned.learn(&self.name, &self.request.inputs, columns, told);
         self.experience.has_learned.store(true, Ordering::Relaxed);
     }
+}
+
+/// Key in the metadata of a column of which nothing can be read: what the field is.
+const REFUSED_KEY: &str = "coload.refused";
+
+/// What the field of a column is of which nothing can be read; `None` for others.
+pub(crate) fn refused_kind(field: &Field) -> Option<&str> {
+    field.metadata().get(REFUSED_KEY).map(String::as_str)
+}
+
+/// The columns with those of which nothing can be read told apart. NULL is beside values of all types, so that a statement
+/// which names one gets as far as to be told why it cannot be read.
+fn with_refused(columns: SchemaRef, request: &LoadRequest) -> SchemaRef {
+    if request.refused.is_empty() {
+        return columns;
+    }
+    let field = |(number, field): (usize, &Arc<Field>)| match request.refused(number) {
+        None => Arc::clone(field),
+        Some(refused) => {
+            let kind = HashMap::from([(REFUSED_KEY.to_owned(), refused.kind.clone())]);
+            Arc::new(Field::new(field.name(), DataType::Null, true).with_metadata(kind))
+        }
+    };
+    let fields: Fields = columns.fields().iter().enumerate().map(field).collect();
+    Arc::new(ArrowSchema::new(fields))
 }
 
 #[async_trait]
@@ -106,8 +132,11 @@ impl TableProvider for ExternalTable {
             }
         }
         if read.is_empty() {
-            // Records are counted by a field.
-            read.push(0);
+            // Records are counted by a field, one that can be read.
+            let columns = 0..self.columns().len();
+            read.push(
+                columns.into_iter().find(|at| self.request.refused(*at).is_none()).unwrap_or(0),
+            );
         }
         let filter = match conjunction(filters.iter().cloned()) {
             Some(filter) => {

@@ -14,10 +14,10 @@ use super::index;
 use super::limits::StatementLimits;
 use super::shard;
 use super::tree::check_depth;
-use super::{done, unsupported};
+use super::{done, unsupported, view};
 use crate::Answer;
 use crate::database::Database;
-use crate::names::missing_table;
+use crate::names::{missing_table, quote};
 use crate::rights::{Rights, Role};
 
 /// Runs one of them.
@@ -260,10 +260,35 @@ fn drop(database: &Database, rights: &Rights, statement: &Statement) -> Result<A
             store.drop_view(&name, on_missing)?;
             continue;
         }
-        require_there(store, rights, &name, on_missing)?;
-        store.drop_table(&name, on_missing)?;
+        match view_of_name(store, rights, &name, on_missing)? {
+            Some(view) => store.drop_view(&view, on_missing)?,
+            None => {
+                require_there(store, rights, &name, on_missing)?;
+                store.drop_table(&name, on_missing)?
+            }
+        };
     }
     Ok(done())
+}
+
+/// The external table that a DROP TABLE names, which is a view of inputs.
+///
+/// # Errors
+/// `Invalid` for another view.
+fn view_of_name(
+    store: &Store,
+    rights: &Rights,
+    name: &str,
+    on_missing: OnMissing,
+) -> Result<Option<String>> {
+    let snapshot = store.snapshot()?;
+    match snapshot.view(name).filter(|view| rights.may_read(&view.name)) {
+        Some(view) if view::is_external(view) => Ok(Some(view.name.clone())),
+        Some(view) if on_missing == OnMissing::Fail => {
+            Err(Error::Invalid(format!("{0} is a view: write DROP VIEW {0}", quote(&view.name))))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Takes all rows of tables away, one table after the other.

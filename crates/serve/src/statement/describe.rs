@@ -18,7 +18,7 @@ use super::limits::StatementLimits;
 use super::text::{parse, parse_statement};
 use super::tree::{Names, Scope};
 use super::{check_plain, schemas, unsupported, view};
-use crate::external::reference;
+use crate::external::{reference, refused_kind};
 use crate::names::{find_table, missing_table};
 use crate::rights::Rights;
 use crate::types::sql_type;
@@ -28,10 +28,11 @@ pub(super) fn columns(planned: &ArrowSchema, names: &Names) -> DataFusionResult<
     let row = |field: &std::sync::Arc<datafusion::arrow::datatypes::Field>| {
         let name = names.stored(field.name()).or_else(|| names.alias(field.name()));
         let declared = names.declared(field.name()).or_else(|| sql_type(field.data_type()));
-        let data_type = match declared {
-            Some(data_type) => data_type.to_string(),
+        let data_type = match (refused_kind(field), declared) {
+            (Some(kind), _) => not_read(kind),
+            (None, Some(data_type)) => data_type.to_string(),
             // Values within a statement only, such as an INTERVAL.
-            None => field.data_type().to_string().to_uppercase(),
+            (None, None) => field.data_type().to_string().to_uppercase(),
         };
         let is_nullable = if field.is_nullable() { "YES" } else { "NO" };
         vec![lit(name.unwrap_or(field.name())), lit(data_type), lit(is_nullable)]
@@ -44,6 +45,11 @@ pub(super) fn columns(planned: &ArrowSchema, names: &Names) -> DataFusionResult<
             ident("column3").alias("is_nullable"),
         ])?
         .build()
+}
+
+/// What stands for the type of a column that no type holds.
+fn not_read(kind: &str) -> String {
+    format!("{kind} (not read)")
 }
 
 /// The query that SHOW TABLES stands for.
@@ -129,18 +135,35 @@ pub(super) fn summarize(name: &ObjectName, scope: Scope<'_>) -> Result<Box<Query
     match reference::of_name(name) {
         Some(reference) => {
             let from = reference.to_string();
-            summary(&scope.externals.open(&from, &reference)?, &from)
+            let table = scope.externals.open(&from, &reference)?;
+            let refused = |column: usize| table.request().refused(column).map(|r| r.kind.as_str());
+            summary(table.columns(), refused, &from)
         }
         None => {
             let table = table_to_see(name, scope.snapshot, scope.rights)?;
-            summary(&table.schema, &quoted(&table.name))
+            summary(&table.schema, |_| None, &quoted(&table.name))
         }
     }
 }
 
-fn summary(schema: &Schema, from: &str) -> Result<Box<Query>> {
+/// The same of these columns; `refused` says what a column is of which nothing can be read.
+fn summary<'a>(
+    schema: &Schema,
+    refused: impl Fn(usize) -> Option<&'a str>,
+    from: &str,
+) -> Result<Box<Query>> {
     let mut parts = Vec::new();
     for (place, column) in schema.columns().iter().enumerate() {
+        if let Some(kind) = refused(place) {
+            parts.push(format!(
+                "SELECT {place} AS place, {} AS column_name, {} AS column_type, NULL AS min, NULL AS max, NULL AS approx_unique, \
+                 NULL AS avg, NULL AS std, NULL AS q25, NULL AS q50, NULL AS q75, count(*) AS \"count\", NULL AS \
+                 null_percentage FROM {from}",
+                literal(&column.name),
+                literal(&not_read(kind)),
+            ));
+            continue;
+        }
         let name = quoted(&column.name);
         let is_number = matches!(
             column.data_type,

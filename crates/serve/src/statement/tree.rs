@@ -98,8 +98,8 @@ impl Names {
     fn find_tables(&mut self, scope: &mut Scope<'_>) -> Result<()> {
         let Scope { snapshot, rights, externals } = scope;
         for (name, reference) in &self.externals.clone() {
-            let schema = externals.open(name, reference)?;
-            self.add_table(&fold(name), &schema);
+            let table = externals.open(name, reference)?;
+            self.add_table(&fold(name), table.columns());
         }
         for name in std::mem::take(&mut self.relations) {
             let Some(index) = find_table(snapshot, &name) else { continue };

@@ -6,7 +6,7 @@
 use coload_store::{OnExisting, Snapshot, Store, ViewEntry};
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
-    CreateTableOptions, CreateView, Ident, ObjectName, Query, Statement, TableAlias,
+    CreateTableOptions, CreateView, Ident, ObjectName, Query, SetExpr, Statement, TableAlias,
     TableAliasColumnDef, TableFactor, ViewColumnDef,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -19,6 +19,7 @@ use super::limits::StatementLimits;
 use super::text::{parse, parse_statement};
 use super::{Planning, done, parameters, unsupported};
 use crate::Answer;
+use crate::external::reference;
 use crate::names::fold;
 use crate::rights::Rights;
 
@@ -140,6 +141,22 @@ pub(super) fn find<'a>(
 ) -> Option<&'a ViewEntry> {
     let name = table_name(name).ok()?;
     snapshot.view(&name).filter(|view| rights.may_read(&view.name))
+}
+
+/// Whether a view has all rows and columns of inputs, as those have that CREATE EXTERNAL TABLE makes.
+pub(super) fn is_external(view: &ViewEntry) -> bool {
+    let Ok(query) = parse_query(&view.sql, &StatementLimits::default()) else { return false };
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let [from] = &select.from[..] else { return false };
+    let reads_inputs = match &from.relation {
+        TableFactor::Table { name, args: None, .. } => reference::of_name(name).is_some(),
+        TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
+            let called = name.to_string().to_ascii_lowercase();
+            reference::function_names().any(|function| function == called)
+        }
+        _ => false,
+    };
+    reads_inputs && query.to_string() == format!("SELECT * FROM {}", from.relation)
 }
 
 /// The subquery that stands for a view.
