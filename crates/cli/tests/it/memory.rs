@@ -90,7 +90,7 @@ fn a_record_that_does_not_fit_is_refused_with_its_place_and_the_flag() {
     let args = ["load", "t.csv", "--into", "store", "--memory", MEMORY];
     sandbox
         .run(&[&args[..], &columns].concat())
-        .fails(1, &["t.csv (byte 4)", "a record is over", "--memory"]);
+        .fails(1, &["t.csv:2 (byte 4)", "a record is over", "--memory"]);
     let mut child =
         sandbox.command(&["load", "-", "--into", "store", "--table", "t", "--memory", MEMORY]);
     child.stdin(std::fs::File::open(sandbox.path("t.csv")).unwrap());

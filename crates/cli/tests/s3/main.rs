@@ -166,7 +166,7 @@ fn credentials_come_from_a_profile_or_from_a_program() {
     let run = |variables: &[(&str, &str)]| {
         let mut command = sandbox.command(&["sniff", "s3://bucket/a.csv"]);
         command.env("HOME", sandbox.path("."));
-        variables.iter().for_each(|(name, value)| drop(command.env(name, value)));
+        command.envs(variables.iter().copied());
         Run::of(command.output().unwrap())
     };
     run(&[("AWS_PROFILE", "keys")]).ok();

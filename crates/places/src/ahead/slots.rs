@@ -135,7 +135,7 @@ impl Slots {
             let whole = || vec![Wanted::from(0..all.objects[number as usize].bytes)];
             let wanted = self.announced.get(&number).cloned().unwrap_or_else(whole);
             let there = there.get(&number).into_iter().flatten();
-            let missing = there.fold(wanted, |wanted, there| without(wanted, there));
+            let missing = there.fold(wanted, without);
             (number, Arc::new(Blocks::of_parts(missing, block_bytes)))
         };
         self.parts = numbers.into_iter().map(blocks).collect();

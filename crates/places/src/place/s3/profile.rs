@@ -215,6 +215,8 @@ fn without_comment(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     /// What the files of a home directory give, with some variables.

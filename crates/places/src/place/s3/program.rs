@@ -98,6 +98,8 @@ fn read(json: &[u8]) -> Result<Told, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn script(text: &str) -> Vec<String> {
