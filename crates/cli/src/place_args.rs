@@ -5,6 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use coload::PlaceOptions;
 
+use crate::output::say;
+
 /// Flags of inputs that are objects; credentials come from the environment.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
@@ -29,7 +31,7 @@ impl PlaceArgs {
             s3_endpoint: self.s3_endpoint.clone(),
             signs: !self.no_sign_request,
             follows_redirects: true,
-            on_wait: Some(|text| eprintln!("{text}")),
+            on_wait: Some(say),
             silence_max: Duration::from_secs(self.silence),
             retry_max: Duration::from_secs(self.retry),
         }

@@ -67,7 +67,7 @@ mod tests {
         let all: u64 = std::thread::scope(|scope| {
             let two = [0..3_000_000, 7..2_000_007].map(|body| scope.spawn(move || bytes(body)));
             two.into_iter()
-                .map(|one: std::thread::ScopedJoinHandle<'_, u64>| one.join().unwrap())
+                .map(|one: std::thread::ScopedJoinHandle<'_, u64>| one.join().expect("a thread"))
                 .sum()
         });
         assert_eq!(all, 5_000_000);

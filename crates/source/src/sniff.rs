@@ -103,8 +103,12 @@ pub fn sniff(
 /// An error of an input that says which: all but those of flags.
 pub fn of_input(name: &str, error: Error) -> Error {
     match error {
-        Error::Invalid(text) if !text.starts_with(name) && !text.starts_with("--") => {
-            Error::Invalid(format!("{name}: {text}"))
+        Error::Invalid(text) => {
+            let says = [name.to_owned(), format!("the header of {name}"), "--".to_owned()];
+            match says.iter().any(|start| text.starts_with(start)) {
+                true => Error::Invalid(text),
+                false => Error::Invalid(format!("{name}: {text}")),
+            }
         }
         error => error,
     }
