@@ -358,5 +358,7 @@ fn items_of_a_long_record_are_told_in_part() {
     assert_eq!((report.rows(), report.reject_count()), (1, 50_002));
     let first = &report.rejects[0];
     assert_eq!(first.column.as_deref(), Some("o.items[0]"));
-    assert!(!first.raw.is_empty());
+    // The record with all that stands beside the list, of which a report has the first 64 KiB.
+    assert!(first.raw.starts_with(b"{\"id\":1,\"x\":\"xxx"));
+    assert_eq!(first.raw.len(), 64 << 10);
 }
