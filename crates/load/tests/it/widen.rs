@@ -116,7 +116,7 @@ fn leading_zeros_of_an_inferred_column_are_kept() {
     assert_eq!(report.widened.len(), 1);
 }
 
-/// Fields that are not read do not count, and each column that changed is told.
+/// Each column that changed is told, with the number of its field in the file, of which some are not read.
 #[test]
 fn all_fields_of_a_record_are_told_that_do_not_fit() {
     let dir = scratch();
@@ -132,7 +132,7 @@ fn all_fields_of_a_record_are_told_that_do_not_fit() {
     let store = Store::create_or_open(dir.path().join("store")).unwrap();
     let report = load(&store, &options).unwrap();
     let told = report.widened.iter().map(|w| format!("{} {} {}", w.column, w.to, w.place.field));
-    assert_eq!(told.collect::<Vec<_>>(), ["x VARCHAR 2", "y VARCHAR 3"]);
+    assert_eq!(told.collect::<Vec<_>>(), ["x VARCHAR 3", "y VARCHAR 4"]);
     assert_eq!(report.columns[0].data_type.to_string(), "BIGINT");
 }
 
