@@ -1,5 +1,7 @@
 //! One value as JSON, for lists, maps and groups that become text.
 
+use coload_types::write_json_string;
+
 use crate::value::{Scalar, write_scalar};
 
 /// Appends a value as JSON: numbers with all of their digits, truths as such; texts, dates, times, UUIDs and bytes as strings, bytes in
@@ -36,21 +38,4 @@ fn write_no_number(float: f64, out: &mut Vec<u8>) {
         (false, true) => b"\"Infinity\"",
         (false, false) => b"\"-Infinity\"",
     });
-}
-
-/// Appends a string. Bytes that are not UTF-8 stay what they are: who takes the text tells them.
-pub fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for byte in text {
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..=0x1f => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            byte => out.push(*byte),
-        }
-    }
-    out.push(b'"');
 }

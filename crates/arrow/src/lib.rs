@@ -33,7 +33,7 @@ pub use batch::{Batch, BatchLayout, FieldLayout};
 pub use buffers::{Body, Buffers};
 pub use fault::{Fault, Result};
 pub use footer::{FILE_MAGIC, Footer, TAIL_BYTES, footer_bytes};
-pub use json::{write_json, write_json_string};
+pub use json::write_json;
 pub use message::{DictionaryBatch, Message, PREFIX_BYTES, Place, Prefix, starts_stream};
 pub use schema::{ArrowSchema, Encoding, Field, IntType};
 pub use slice::{Bits, Slice, SliceValues, read_slice};

@@ -3,7 +3,8 @@
 //! What is written is as lists of Parquet are: numbers with all of their digits, bytes in hexadecimal ones, floats that are no
 //! numbers as strings. A value of a union is that of its branch.
 
-use coload_arrow::{Fault, Result, write_json, write_json_string};
+use coload_arrow::{Fault, Result, write_json};
+use coload_types::write_json_string;
 
 use crate::cursor::Cursor;
 use crate::layout::deeper;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use coload_arrow::{ArrowType, Fault, Result, Slice, SliceValues, Strings};
-use coload_types::DataType;
+use coload_types::{DataType, ElementType};
 
 use crate::cursor::{Cursor, damaged};
 use crate::leaf::{Leaf, Stored};
@@ -191,7 +191,7 @@ impl Make<'_> {
                     name: name_of(name),
                     nullable: nullable || self.has_null(of),
                     kind: self.kind(of),
-                    data_type: Ok(DataType::Varchar(None)),
+                    data_type: Ok(self.element(of).map_or(DataType::Varchar(None), DataType::List)),
                     symbols: None,
                     row_bytes: 8,
                 })?;
@@ -238,6 +238,13 @@ impl Make<'_> {
             [of, null] if self.is_null(null) => (Choice::NullSecond, of),
             _ => (Choice::None, id),
         }
+    }
+
+    /// The type of the elements of an array, if a column has lists of such.
+    fn element(&self, id: TypeId) -> Option<ElementType> {
+        let Type::Array(items) = self.schema.get(self.choice_of(id).1) else { return None };
+        let Type::Leaf(leaf) = self.schema.get(self.choice_of(*items).1) else { return None };
+        ElementType::of(leaf.sql_type().ok()?)
     }
 
     /// What values are that become JSON.

@@ -50,7 +50,9 @@ impl Kind {
             DataType::Real => Kind::Real,
             DataType::Double => Kind::Double,
             DataType::Uuid => Kind::Uuid,
-            DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) => Kind::Bytes,
+            DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::List(_) => {
+                Kind::Bytes
+            }
             DataType::Boolean
             | DataType::SmallInt
             | DataType::Integer

@@ -335,6 +335,14 @@ pub enum Cell {
 }
 
 impl TableColumn {
+    /// Why its values do not go in the binary form of a row.
+    pub fn text_only(&self) -> Error {
+        Error::Invalid(format!(
+            "column {} is of type {}, which only goes as text (--method copy-text)",
+            self.name, self.type_name
+        ))
+    }
+
     /// Why nothing is loaded into a column whose values the server rounds.
     pub fn rounds(&self) -> Error {
         Error::Invalid(format!(

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use coload_ddl::{Schema, literal_sql};
 use coload_load::TypedSource;
-use coload_types::{DataType, Result};
+use coload_types::{DataType, Result, write_postgres_list};
 
 use crate::costs::Costs;
 use crate::engine::{Connection, Engine, RowForm, TableColumn};
@@ -208,6 +208,12 @@ fn default_sql(value: &coload_types::Value, data_type: DataType) -> String {
     let literal = literal_sql(value, data_type);
     match data_type {
         DataType::Binary(_) => format!("'\\x{}", literal.trim_start_matches('\'')),
+        DataType::List(element) => {
+            let coload_types::Value::Bytes(list) = value else { return literal };
+            let mut text = Vec::new();
+            write_postgres_list(list, element, &mut text);
+            format!("'{}'", String::from_utf8_lossy(&text).replace('\'', "''"))
+        }
         _ => literal,
     }
 }

@@ -16,6 +16,6 @@ pub use index::{INDEX_NAME_BYTES_MAX, INDEXES_MAX, Index, IndexKind};
 pub use key::{KEY_COLUMNS_MAX, Key, KeyKind};
 pub use schema::{COLUMNS_MAX, Schema};
 pub use sql::{
-    column_sql, create_indexes_sql, create_table_sql, literal_sql, parse_check, parse_columns,
-    parse_create_table, quote_name,
+    column_sql, create_indexes_sql, create_table_sql, list_refused, literal_sql, parse_check,
+    parse_columns, parse_create_table, quote_name,
 };

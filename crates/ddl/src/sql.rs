@@ -12,6 +12,8 @@ mod lexer;
 mod parser;
 mod types;
 
+pub use types::list_refused;
+
 use coload_types::display::display_value;
 use coload_types::{Column, DataType, Result, TextForm, Value};
 use parser::Parser;
@@ -84,7 +86,11 @@ pub fn literal_sql(value: &Value, data_type: DataType) -> String {
     let text = display_value(value, data_type);
     match data_type.facts().text {
         TextForm::Word | TextForm::ExactNumber => text,
-        TextForm::Float | TextForm::Moment | TextForm::Characters | TextForm::Hex => {
+        TextForm::Float
+        | TextForm::Moment
+        | TextForm::Characters
+        | TextForm::Hex
+        | TextForm::List => {
             format!("'{}'", text.replace('\'', "''"))
         }
     }

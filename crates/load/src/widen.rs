@@ -13,6 +13,7 @@ use coload_source::{
     BadRecord, CarefulRecord, ColumnForms, FieldError, FieldRules, RecordRules, RejectedRecord,
     SampleEnd, field_text, read_record,
 };
+use coload_store::converts_type;
 use coload_types::{Column, DataType, Error, Physical, Place, Result, Value, check_bytes};
 use coload_wire::FieldsByInput;
 
@@ -253,7 +254,13 @@ impl Widening {
                 forms.add_stored(largest, before);
             }
             // What a DOUBLE was written as is not known, so that only text holds it.
-            if last || before == DataType::Double || forms.data_type(SampleEnd::Cut) == before {
+            let now = forms.data_type(SampleEnd::Cut);
+            let is_list = matches!(before, DataType::List(_));
+            if last
+                || before == DataType::Double
+                || now == before
+                || is_list && !converts_type(before, now)
+            {
                 forms.make_text();
             }
         }

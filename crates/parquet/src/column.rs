@@ -3,9 +3,9 @@
 //! Values are NULL, or of the column's type as [`coload_types`] has them. A dictionary is that of a partition: it is
 //! sorted, so that the bounds of a page are those of its codes.
 //!
-//! Booleans have no dictionary: readers do not expect one.
+//! Booleans have no dictionary: readers do not expect one. Nor have lists, whose dictionary is one of lists.
 
-use coload_types::{DataType, Dictionary, Error, Plain, Result, Value, Values};
+use coload_types::{DataType, Dictionary, ElementType, Error, Plain, Result, Value, Values};
 use parquet::basic::{Compression, Encoding, Type as Physical};
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::file::statistics::{Statistics, ValueStatistics};
@@ -40,7 +40,10 @@ pub struct ColumnSums {
 #[derive(Debug)]
 pub struct ColumnPages<'p, 'a> {
     pages: &'p mut Pages<'a>,
+    /// Of values, or of the elements of lists.
     form: Form,
+    /// The type of the elements of lists.
+    lists: Option<ElementType>,
     nullable: bool,
     sums: ColumnSums,
     /// The least and the largest value so far.
@@ -60,10 +63,17 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
     ) -> Result<(ColumnChunk, ColumnSums)> {
         let mut sums = ColumnSums::default();
         let chunk = make_column_chunk(column, compression, |pages| {
+            let lists = match data_type {
+                DataType::List(element) => Some(element),
+                _ => None,
+            };
+            let data_type = lists.map_or(data_type, ElementType::data_type);
             let mut column = ColumnPages {
                 pages,
                 form: Form { physical: column.physical_type(), data_type },
-                nullable: column.max_def_level() > 0,
+                lists,
+                // That of a list repeats, and its elements may be NULL.
+                nullable: column.max_def_level() > if lists.is_some() { 2 } else { 0 },
                 sums: ColumnSums::default(),
                 range: None,
             };
@@ -75,9 +85,11 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
         Ok((chunk, sums))
     }
 
-    /// Whether a dictionary of values may be put: readers take none of booleans, and a page holds 2 GiB.
+    /// Whether a dictionary of values may be put: readers take none of booleans, one of lists has no place, and a page
+    /// holds 2 GiB.
     pub fn takes_dictionary(&self, dictionary: &Dictionary) -> bool {
         self.form.physical != Physical::BOOLEAN
+            && self.lists.is_none()
             && !dictionary.is_empty()
             && dictionary.bytes() <= DICTIONARY_BYTES_MAX
     }
@@ -110,7 +122,8 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
             self.count(codes.len(), nulls)?;
             let mut body = Vec::new();
             if self.nullable {
-                push_levels(codes.iter().map(is_value), &mut body);
+                let levels: Vec<u32> = codes.iter().map(|code| is_value(code).into()).collect();
+                push_levels(&levels, 1, &mut body);
             }
             push_codes(&values, count, &mut body);
             let ends = (values.iter().min().copied(), values.iter().max().copied());
@@ -122,7 +135,7 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
             };
             self.sums.coded_pages += 1;
             let (rows, encoding) = (codes.len(), Encoding::RLE_DICTIONARY);
-            self.pages.put_data(DataPage { rows, nulls, encoding, body, bounds })?;
+            self.pages.put_data(DataPage { rows, entries: rows, nulls, encoding, body, bounds })?;
         }
         Ok(())
     }
@@ -180,6 +193,9 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
     }
 
     fn put_page(&mut self, plain: &Plain, first: usize, end: usize) -> Result<()> {
+        if let Some(element) = self.lists {
+            return self.put_lists(element, plain, (first, end));
+        }
         let is_value = |row: &usize| !plain.is_null(*row);
         let rows = end - first;
         let nulls = match &plain.nulls {
@@ -189,7 +205,8 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
         self.count(rows, nulls)?;
         let mut body = Vec::new();
         if self.nullable {
-            push_levels((first..end).map(|row| is_value(&row)), &mut body);
+            let levels: Vec<u32> = (first..end).map(|row| is_value(&row).into()).collect();
+            push_levels(&levels, 1, &mut body);
         }
         self.form.push_values(&plain.values, (first..end).filter(is_value), &mut body);
         let numbers =
@@ -200,7 +217,8 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
             (None, false) => Bounds::Unknown,
         };
         self.sums.plain_pages += 1;
-        self.pages.put_data(DataPage { rows, nulls, encoding: Encoding::PLAIN, body, bounds })
+        let encoding = Encoding::PLAIN;
+        self.pages.put_data(DataPage { rows, entries: rows, nulls, encoding, body, bounds })
     }
 
     fn count(&mut self, rows: usize, nulls: usize) -> Result<()> {
@@ -248,7 +266,8 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
         let are_exact = (exact(&least), exact(&largest));
         let bytes = |bound: Option<Bound>| bound.map(|bound| bound.bytes);
         let (least, largest) = (bytes(least), bytes(largest));
-        let nulls = Some(self.sums.nulls);
+        // Of lists the levels that are no value would be meant, of which nobody asks.
+        let nulls = self.lists.is_none().then_some(self.sums.nulls);
         macro_rules! numbers {
             ($type:ty, $make:path) => {{
                 let number = |bytes: Option<Vec<u8>>| {
@@ -279,6 +298,8 @@ impl<'p, 'a> ColumnPages<'p, 'a> {
         }
     }
 }
+
+mod lists;
 
 #[cfg(test)]
 mod tests;

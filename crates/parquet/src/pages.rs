@@ -58,7 +58,9 @@ pub enum Bounds {
 pub struct DataPage {
     /// Rows, those that are NULL included.
     pub rows: usize,
-    /// Rows that are NULL.
+    /// Levels: as many as there are rows but of lists, where each element has one.
+    pub entries: usize,
+    /// Entries that are no value.
     pub nulls: usize,
     /// How the values are written.
     pub encoding: Encoding,
@@ -84,6 +86,7 @@ pub fn make_column_chunk(
         out: SerializedPageWriter::new(&mut sink),
         bytes: (0, 0),
         rows: 0,
+        entries: 0,
         dictionary: None,
         data_offset: None,
         encodings: Vec::new(),
@@ -103,6 +106,7 @@ pub struct Pages<'a> {
     /// Of all with their heads, before they are compressed and after.
     bytes: (i64, i64),
     rows: usize,
+    entries: usize,
     dictionary: Option<i64>,
     data_offset: Option<i64>,
     /// Data pages of each encoding.
@@ -143,18 +147,19 @@ impl Pages<'_> {
     /// # Errors
     /// `Limit` when it is over 2 GiB.
     pub fn put_data(&mut self, page: DataPage) -> Result<()> {
-        let DataPage { rows, nulls, encoding, body, bounds } = page;
+        let DataPage { rows, entries, nulls, encoding, body, bounds } = page;
         let offset = self.bytes.1;
         self.data_offset.get_or_insert(offset);
         self.put(body, |buf| Page::DataPage {
             buf,
-            num_values: rows as u32,
+            num_values: entries as u32,
             encoding,
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         })?;
         self.rows += rows;
+        self.entries += entries;
         match self.encodings.iter_mut().find(|(known, _)| *known == encoding) {
             Some((_, count)) => *count += 1,
             None => self.encodings.push((encoding, 1)),
@@ -210,7 +215,7 @@ impl Pages<'_> {
             .set_encodings(encodings)
             .set_page_encoding_stats(dictionary.into_iter().chain(data).collect())
             .set_compression(compression)
-            .set_num_values(self.rows as i64)
+            .set_num_values(self.entries as i64)
             .set_total_compressed_size(compressed)
             .set_total_uncompressed_size(uncompressed)
             .set_dictionary_page_offset(self.dictionary)
@@ -230,12 +235,12 @@ impl Pages<'_> {
     }
 }
 
-/// Appends which rows of a page are not NULL, a bit each, with the number of bytes before them.
-pub fn push_levels(is_value: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
-    let levels: Vec<u32> = is_value.map(u32::from).collect();
+/// Appends the levels of a page, of which none is over `most`, with the number of bytes before them. Of rows that are no lists
+/// a level is 1 where there is a value.
+pub fn push_levels(levels: &[u32], most: u32, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; size_of::<u32>()]);
-    push_hybrid(&levels, 1, out);
+    push_hybrid(levels, bits_of(most), out);
     let bytes = (out.len() - start - size_of::<u32>()) as u32;
     out[start..start + size_of::<u32>()].copy_from_slice(&bytes.to_le_bytes());
 }

@@ -13,6 +13,7 @@
 //!   CHAR VARCHAR                 BYTE_ARRAY, STRING
 //!   BINARY                       BYTE_ARRAY
 //!   UUID                         BYTE_ARRAY, STRING: 36 characters, lower case, with hyphens
+//!   BIGINT[] and other lists     LIST: a group of repeated groups `list` of one OPTIONAL `element`
 //! ```
 //!
 //! These are the types that COPY writes. NOT NULL is REQUIRED. What Parquet has no word for, the length of a text, that it
@@ -21,7 +22,7 @@
 use std::sync::Arc;
 
 use coload_ddl::{Schema, column_sql, parse_columns};
-use coload_types::{Column, DECIMAL_INT_PRECISION_MAX, DataType, Error, Result};
+use coload_types::{Column, DECIMAL_INT_PRECISION_MAX, DataType, ElementType, Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
@@ -29,6 +30,10 @@ use parquet::schema::types::{Type, TypePtr};
 
 /// Key of the list of columns in the metadata of a file.
 pub const COLUMNS_KEY: &str = "coload.columns";
+
+/// What the parts of a list are called, as the format's documentation has it.
+const LIST: &str = "list";
+const ELEMENT: &str = "element";
 
 /// Most digits of a DECIMAL of 32 bits.
 const DECIMAL_INT32_PRECISION_MAX: u8 = 9;
@@ -49,6 +54,19 @@ fn refused(error: ParquetError) -> Error {
 }
 
 fn parquet_column(column: &Column) -> std::result::Result<Type, ParquetError> {
+    if let DataType::List(element) = column.data_type {
+        let item = parquet_column(&Column::new(ELEMENT, element.data_type()))?;
+        let repeated = Type::group_type_builder(LIST)
+            .with_repetition(Repetition::REPEATED)
+            .with_fields(vec![Arc::new(item)])
+            .build()?;
+        let repetition = if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        return Type::group_type_builder(&column.name)
+            .with_repetition(repetition)
+            .with_logical_type(Some(LogicalType::List))
+            .with_fields(vec![Arc::new(repeated)])
+            .build();
+    }
     let (physical, logical) = parquet_type(column.data_type);
     let repetition = if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let builder = Type::primitive_type_builder(&column.name, physical)
@@ -93,6 +111,7 @@ fn parquet_type(data_type: DataType) -> (Physical, Option<LogicalType>) {
             (Physical::BYTE_ARRAY, Some(LogicalType::String))
         }
         DataType::Binary(_) => (Physical::BYTE_ARRAY, None),
+        DataType::List(element) => parquet_type(element.data_type()),
     }
 }
 
@@ -165,6 +184,7 @@ fn stored_type(data_type: DataType) -> DataType {
     match data_type {
         DataType::Char(_) | DataType::Varchar(_) | DataType::Uuid => DataType::Varchar(None),
         DataType::Binary(_) => DataType::Binary(None),
+        DataType::List(ElementType::Uuid) => DataType::List(ElementType::Varchar),
         other => other,
     }
 }
@@ -177,11 +197,24 @@ fn column_of(field: &Type) -> Option<Column> {
         Repetition::REQUIRED => false,
         Repetition::REPEATED => return None,
     };
-    if field.is_group() {
-        return None;
-    }
-    let data_type = type_of(field, field.get_physical_type())?;
+    let data_type = match field.is_group() {
+        true => DataType::List(element_of(field)?),
+        false => type_of(field, field.get_physical_type())?,
+    };
     Some(Column { nullable, ..Column::new(field.name(), data_type) })
+}
+
+/// The type of the elements of a list as a load writes it.
+fn element_of(field: &Type) -> Option<ElementType> {
+    let only = |of: &Type, name: &str| match of.get_fields() {
+        [field] if field.name() == name => Some(Arc::clone(field)),
+        _ => None,
+    };
+    let is_list = field.get_basic_info().logical_type_ref() == Some(&LogicalType::List);
+    let list = only(field, LIST).filter(|list| is_list && list.is_group())?;
+    let element = only(&list, ELEMENT).and_then(|element| column_of(&element))?;
+    // A UUID is written as text, and so is its element.
+    ElementType::of(element.data_type).filter(|_| element.nullable)
 }
 
 fn type_of(field: &Type, physical: Physical) -> Option<DataType> {
@@ -252,7 +285,8 @@ mod tests {
 
     const ALL: &str = "a BOOLEAN, b SMALLINT NOT NULL, c INTEGER, d BIGINT, e DECIMAL(1,0), f DECIMAL(9,2), \
          g DECIMAL(18,18), h DECIMAL(19,3), i DECIMAL(38,10), j REAL, k DOUBLE, l DATE, m TIME, n TIMESTAMP, \
-         o TIMESTAMP WITH TIME ZONE, p CHAR(3), q VARCHAR(10), r VARCHAR, s BINARY(4), t UUID";
+         o TIMESTAMP WITH TIME ZONE, p CHAR(3), q VARCHAR(10), r VARCHAR, s BINARY(4), t UUID, u BIGINT[], \
+         v VARCHAR[] NOT NULL, w UUID[], x DECIMAL(38,10)[]";
 
     fn file(schema: TypePtr) -> FileMetaData {
         FileMetaData::new(1, 0, None, None, Arc::new(SchemaDescriptor::new(schema)), None)

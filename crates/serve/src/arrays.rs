@@ -12,6 +12,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::NullBuffer;
 
+use crate::lists::Lists;
 use crate::types::UTC;
 use crate::views::Views;
 
@@ -43,6 +44,13 @@ pub(crate) fn array_of(
         (Values::Wide(values), data_type) => {
             let values = (Rows { column, rows, values }).map(|v| *v);
             decimals(Decimal128Array::new(values.into(), nulls), data_type)?
+        }
+        (Values::Bytes(strings), DataType::List(element)) => {
+            let mut lists = Lists::new(element);
+            for row in 0..rows {
+                lists.push(index_of(column, row).map(|at| strings.get(at)))?;
+            }
+            lists.into_array()?
         }
         (Values::Bytes(strings), data_type) => {
             if let CheckedColumn::Coded { codes, .. } = column {
@@ -117,7 +125,11 @@ fn ints_of(
         DataType::Decimal { .. } => {
             decimals(Decimal128Array::new(rows.map(|v| i128::from(*v)).into(), nulls), data_type)?
         }
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Binary(_)
+        | DataType::Uuid
+        | DataType::List(_) => {
             return Err(Error::Invalid(format!("{data_type} is not an Int")));
         }
     })

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use coload_scan::{ColumnPage, NullBits, Selection};
 use coload_store::{ExpandedPages, SegmentFile};
-use coload_types::{Bitmap, DataType, Error, Physical, Result, f32_from_ordinal, f64_from_ordinal};
+use coload_types::{
+    Bitmap, DataType, ElementType, Error, Physical, Result, f32_from_ordinal, f64_from_ordinal,
+};
 use datafusion::arrow::array::{
     ArrayRef, ArrowPrimitiveType, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, PrimitiveArray,
@@ -17,8 +19,9 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 
+use crate::lists::Lists;
 use crate::types::UTC;
-use crate::views::{DictionaryViews, Views};
+use crate::views::{DictionaryViews, Views, strings_of};
 
 /// Rows of one page to decode: the selected ones of some of its blocks.
 #[derive(Debug, Clone)]
@@ -125,6 +128,9 @@ fn decode_bytes(
     column: usize,
     data_type: DataType,
 ) -> Result<ArrayRef> {
+    if let DataType::List(element) = data_type {
+        return decode_lists(rows, page, column, element);
+    }
     if page.dictionary().is_some() {
         return decode_coded(rows, page, column, data_type);
     }
@@ -140,6 +146,27 @@ fn decode_bytes(
         views.push(string.unwrap_or_default())
     })?;
     views.into_array(null_buffer(nulls), data_type)
+}
+
+fn decode_lists(
+    rows: &Rows<'_>,
+    page: &ColumnPage<'_>,
+    column: usize,
+    element: ElementType,
+) -> Result<ArrayRef> {
+    let mut lists = Lists::new(element);
+    if page.dictionary().is_none() {
+        page.decode_strings(rows.selection, rows.blocks.clone(), |list| lists.push(list))?;
+        return lists.into_array();
+    }
+    let strings = strings_of(rows.segment, column)?;
+    let mut codes = Vec::with_capacity(selected(rows));
+    page.decode_codes(rows.selection, rows.blocks.clone(), &mut codes)?;
+    for code in codes {
+        let code = code as usize;
+        lists.push((code < strings.len()).then(|| strings.get(code)))?;
+    }
+    lists.into_array()
 }
 
 fn decode_coded(

@@ -29,6 +29,7 @@ mod functions;
 mod information_schema;
 mod key_order;
 mod lanes;
+mod lists;
 mod literal;
 mod memory;
 mod names;

@@ -18,6 +18,7 @@ use datafusion::arrow::datatypes::{
     Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
 };
 
+use crate::lists::append_lists;
 use crate::rules::convert;
 use crate::types::arrow_type;
 use crate::write::bad_value;
@@ -168,6 +169,9 @@ impl ColumnRows {
                     }
                     push_bytes(out, bytes)?;
                 }
+            }
+            (Values::Bytes(out), DataType::List(element)) => {
+                append_lists(array, column, element, out)?;
             }
             (Values::Bytes(out), _) => match array.data_type() {
                 ArrowType::Utf8 => append_texts(array.as_string::<i32>(), column, out)?,

@@ -17,6 +17,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::error::to_datafusion;
 use crate::filter::{simplify, tests_of};
+use crate::lists::Lists;
 use crate::places::with_place_column;
 use crate::scan::StoreScanExec;
 use crate::types::{UTC, arrow_type};
@@ -92,6 +93,7 @@ fn column_statistics(entry: &TableEntry, column: usize) -> ColumnStatistics {
         DataType::Char(_)
             | DataType::Varchar(_)
             | DataType::Binary(_)
+            | DataType::List(_)
             | DataType::Uuid
             | DataType::Real
             | DataType::Double
@@ -138,6 +140,12 @@ pub(crate) fn scalar(value: &Value, data_type: DataType) -> ScalarValue {
         }
         (DataType::Binary(_), Value::Bytes(v)) => ScalarValue::BinaryView(Some(v.to_vec())),
         (DataType::Uuid, value) => ScalarValue::Utf8View(Some(value.display(data_type))),
+        (DataType::List(element), Value::Bytes(v)) => {
+            let mut lists = Lists::new(element);
+            let array = lists.push(Some(v)).and_then(|()| lists.into_array());
+            let scalar = array.ok().and_then(|array| ScalarValue::try_from_array(&array, 0).ok());
+            scalar.unwrap_or(ScalarValue::Null)
+        }
         // A default or a bound of another shape is refused before it gets here.
         (other, _) => ScalarValue::try_from(&arrow_type(other)).unwrap_or(ScalarValue::Null),
     }

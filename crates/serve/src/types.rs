@@ -13,6 +13,7 @@
 //!   CHAR VARCHAR TEXT            Utf8View
 //!   BINARY                       BinaryView
 //!   UUID                         Utf8View: 36 characters, lower case, with hyphens
+//!   lists, such as BIGINT[]      List of the element's
 //! ```
 //!
 //! A UUID is text in SQL, so that it compares with literals and joins with text. The order of its
@@ -21,7 +22,7 @@
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_types::{Column, DataType};
+use coload_types::{Column, DataType, ElementType};
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef, TimeUnit,
 };
@@ -46,6 +47,9 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
         DataType::Char(_) | DataType::Varchar(_) | DataType::Uuid => ArrowType::Utf8View,
         DataType::Binary(_) => ArrowType::BinaryView,
+        DataType::List(element) => {
+            ArrowType::List(Arc::new(Field::new_list_field(arrow_type(element.data_type()), true)))
+        }
     }
 }
 
@@ -85,6 +89,13 @@ pub fn sql_type(arrow: &ArrowType) -> Option<DataType> {
         | ArrowType::BinaryView
         | ArrowType::FixedSizeBinary(_) => DataType::Binary(None),
         ArrowType::Dictionary(_, values) => sql_type(values)?,
+        ArrowType::List(item)
+        | ArrowType::LargeList(item)
+        | ArrowType::ListView(item)
+        | ArrowType::LargeListView(item)
+        | ArrowType::FixedSizeList(item, _) => {
+            DataType::List(ElementType::of(sql_type(item.data_type())?)?)
+        }
         _ => return None,
     })
 }

@@ -180,7 +180,11 @@ impl DictionaryViews {
     }
 }
 
-fn strings_of(segment: &SegmentFile, column: usize) -> Result<&Strings> {
+/// The strings of a column's dictionary.
+///
+/// # Errors
+/// `Corrupt` when there is none.
+pub(crate) fn strings_of(segment: &SegmentFile, column: usize) -> Result<&Strings> {
     match segment.dictionary(column)?.map(|d| d.values()) {
         Some(Values::Bytes(strings)) => Ok(strings),
         _ => Err(Error::corrupt(segment.path(), "codes of text without dictionary")),

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use coload_types::parse_value::{Rule, is_double_as_written, parse_value};
-use coload_types::{DataType, Physical, Value, check_bytes};
+use coload_types::{
+    DataType, Element, ElementType, Physical, Value, check_bytes, parse_checked_list,
+};
 
 use crate::field::{FieldError, FieldRules};
 use crate::infer::tells_time;
@@ -73,7 +75,7 @@ impl ColumnRules {
         let bytes = match self.fields.read(raw)? {
             None if self.nullable => return Ok(None),
             // An empty field of a NOT NULL text column is the empty string.
-            None if raw.is_empty() && !self.empties_are_null => {
+            None if raw.is_empty() && !self.empties_are_null && self.list().is_none() => {
                 return Ok(Some(Cow::Borrowed(raw)));
             }
             None => return Err(FieldError::Null),
@@ -83,6 +85,9 @@ impl ColumnRules {
             }
             Some(bytes) => bytes,
         };
+        if let Some(element) = self.list().filter(|_| self.origin == TypeOrigin::Inferred) {
+            return inferred_list(&bytes, element).map(Some).map_err(FieldError::Rule);
+        }
         match bytes {
             Cow::Borrowed(bytes) => check_bytes(bytes, self.data_type).map(Some),
             Cow::Owned(bytes) => match check_bytes(&bytes, self.data_type) {
@@ -92,6 +97,14 @@ impl ColumnRules {
             },
         }
         .map_err(FieldError::Rule)
+    }
+
+    /// The type of the elements of a column of lists.
+    fn list(&self) -> Option<ElementType> {
+        match self.data_type {
+            DataType::List(element) => Some(element),
+            _ => None,
+        }
     }
 
     /// The value of a field that is written as SQL writes it.
@@ -116,10 +129,27 @@ impl ColumnRules {
 
     /// Whether some fields that can be read do not fit, as [`is_doubtful`] tells.
     pub fn has_doubts(&self) -> bool {
-        use DataType::{Boolean, Time, TimestampTz};
-        let told = matches!(self.data_type, Boolean | Time | TimestampTz);
-        self.origin == TypeOrigin::Inferred && (told || self.data_type.is_number())
+        self.origin == TypeOrigin::Inferred && may_doubt(self.data_type)
     }
+}
+
+/// Whether [`is_doubtful`] tells something of a type.
+fn may_doubt(data_type: DataType) -> bool {
+    use DataType::{Boolean, Time, TimestampTz};
+    matches!(data_type, Boolean | Time | TimestampTz) || data_type.is_number()
+}
+
+/// A list whose type was inferred, and that of its elements with it.
+fn inferred_list(field: &[u8], element: ElementType) -> Result<Cow<'static, [u8]>, Rule> {
+    let check = |text: &[u8], value: &Element<'_>| {
+        let (data_type, int) =
+            (element.data_type(), if let Element::Int(int) = value { *int } else { 0 });
+        match may_doubt(data_type) && is_doubtful(text, data_type, int) {
+            true => Err(Rule::NotAsInferred),
+            false => Ok(()),
+        }
+    };
+    parse_checked_list(field, element, check).map(Cow::Owned)
 }
 
 /// Whether inference would not have taken a field for the type that it can be read as: a number with leading zeros or
@@ -142,6 +172,7 @@ pub fn is_doubtful(field: &[u8], data_type: DataType, value: i64) -> bool {
         DataType::Decimal { .. } | DataType::Real | DataType::Double => {}
         DataType::Date | DataType::Timestamp => {}
         DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {}
+        DataType::List(_) => {}
     }
     // Most numbers start with another digit.
     !matches!(field.first(), Some(b'1'..=b'9')) && is_code(field)

@@ -80,7 +80,10 @@ impl FieldError {
             | Rule::NotAUuid
             | Rule::NotOfTheForm
             | Rule::NotAsInferred
-            | Rule::NotHex => {
+            | Rule::NotHex
+            | Rule::NotAList
+            | Rule::ListInList
+            | Rule::ElementInQuotes => {
                 Some("another type in --columns, or --max-rejects N to set such records aside")
             }
             Rule::NotAnInteger

@@ -11,12 +11,16 @@
 
 use std::borrow::Cow;
 
+use coload_json::{Json, LineBreaks, PADDING, parse_tree};
 use coload_types::parse_value::is_double_as_written;
-use coload_types::{DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, Value, parse_int};
+use coload_types::{
+    DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, ElementType, Value, parse_int,
+};
 
 use crate::dialect::NullsAre;
 use crate::field::FieldRules;
 use crate::formats::Formats;
+use crate::json::tells_date;
 use crate::sample::{Field, SampleEnd};
 use crate::type_order::{Candidate, TypeOrder};
 
@@ -37,6 +41,8 @@ const VARYING_SCALE_MAX: i64 = 8;
 const DOUBLE_DIGITS_MAX: u128 = 999_999_999_999_999;
 /// Integers up to this are the same as DOUBLE.
 const DOUBLE_INTEGER_MAX: u128 = 1 << f64::MANTISSA_DIGITS;
+/// Digits of a BIGINT.
+const BIGINT_DIGITS: i64 = 19;
 /// Digits before the point that a DECIMAL has over those seen.
 const HEAD_ROOM: i64 = 2;
 
@@ -66,6 +72,17 @@ pub struct ColumnForms {
     order: TypeOrder,
     /// Who chose the type, if it was not the sample.
     given: Option<DataType>,
+    /// Of lists of JSON: what is seen are their elements.
+    lists: Option<Elements>,
+}
+
+/// How the elements of lists are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Elements {
+    /// Whether some are strings.
+    are_strings: bool,
+    /// Whether some are numbers or truths.
+    are_bare: bool,
 }
 
 impl Default for ColumnForms {
@@ -84,6 +101,7 @@ impl Default for ColumnForms {
             has_sure_numbers: false,
             order: TypeOrder::default(),
             given: None,
+            lists: None,
         }
     }
 }
@@ -115,6 +133,11 @@ impl ColumnForms {
         ColumnForms { order, ..ColumnForms::default() }
     }
 
+    /// The same of a column of lists of JSON.
+    pub fn of_lists(order: TypeOrder) -> Self {
+        ColumnForms { lists: Some(Elements::default()), ..ColumnForms::trying(order) }
+    }
+
     /// The column has this type, whatever its fields are.
     pub fn give(&mut self, data_type: DataType) {
         self.given = Some(data_type);
@@ -127,6 +150,9 @@ impl ColumnForms {
 
     /// Takes a field that is not NULL into account.
     pub fn add(&mut self, field: &[u8], formats: &Formats) {
+        if self.lists.is_some() {
+            return self.add_list(field, formats);
+        }
         self.values += 1;
         if self.forms == 0 {
             return;
@@ -144,6 +170,45 @@ impl ColumnForms {
             None => word_forms(field, formats),
         };
         self.forms &= forms;
+    }
+
+    /// Takes the elements of a list into account. What is none, and lists of what is not all of one kind, make the column text,
+    /// which keeps them as they are.
+    fn add_list(&mut self, field: &[u8], formats: &Formats) {
+        let Some(items) = list_items(field) else { return self.make_text() };
+        for (written, text) in items {
+            let Some(elements) = &mut self.lists else { return };
+            elements.are_strings |= written == Item::String;
+            elements.are_bare |= written != Item::String;
+            if elements.are_strings && elements.are_bare {
+                return self.make_text();
+            }
+            let lists = self.lists.take();
+            match written {
+                // A string is text, unless it is written as a date or a time.
+                Item::String if !tells_date(&text, formats) => {
+                    (self.forms, self.values) = (0, self.values + 1);
+                }
+                _ => self.add(&text, formats),
+            }
+            if written == Item::Number {
+                self.note_number();
+            }
+            self.lists = lists;
+        }
+    }
+
+    /// Takes the type that the elements of lists had so far into account: the bounds of lists do not tell how many digits
+    /// their elements have.
+    fn add_element_type(&mut self, element: DataType) {
+        let digits = match element {
+            DataType::BigInt => BIGINT_DIGITS,
+            DataType::Decimal { precision, scale } => i64::from(precision - scale),
+            _ => return,
+        };
+        self.whole_digits_max = self.whole_digits_max.max(digits);
+        self.fits_double = false;
+        self.has_sure_numbers = true;
     }
 
     /// Counts the digits; the forms.
@@ -166,6 +231,9 @@ impl ColumnForms {
     /// Takes the least or the largest value of the type that the column had so far into account: the sample may
     /// have had shorter numbers, and values between the two may have as many digits.
     pub fn add_stored(&mut self, value: &Value, data_type: DataType) {
+        if let DataType::List(element) = data_type {
+            return self.add_element_type(element.data_type());
+        }
         let (unscaled, scale) = match (value, data_type) {
             (Value::Int(v), DataType::Decimal { scale, .. }) => (i128::from(*v), scale),
             (Value::Wide(v), DataType::Decimal { scale, .. }) => (*v, scale),
@@ -182,6 +250,17 @@ impl ColumnForms {
 
     /// Takes the fields of another sample of the column into account.
     pub fn add_sample(&mut self, other: &ColumnForms) {
+        match (&mut self.lists, other.lists) {
+            (Some(elements), Some(more)) => {
+                elements.are_strings |= more.are_strings;
+                elements.are_bare |= more.are_bare;
+                if elements.are_strings && elements.are_bare {
+                    return self.make_text();
+                }
+            }
+            (None, None) => {}
+            _ => return self.make_text(),
+        }
         self.forms &= other.forms;
         self.values += other.values;
         self.numbers += other.numbers;
@@ -202,7 +281,7 @@ impl ColumnForms {
 
     /// Makes the column text, whatever its fields are.
     pub fn make_text(&mut self) {
-        (self.forms, self.values) = (0, self.values.max(1));
+        (self.forms, self.values, self.lists) = (0, self.values.max(1), None);
     }
 
     /// Whether all fields so far are NULL.
@@ -216,7 +295,13 @@ impl ColumnForms {
             return given;
         }
         let found = self.order.candidates().find_map(|candidate| self.as_candidate(candidate, end));
-        found.unwrap_or(DataType::Varchar(None))
+        let found = found.unwrap_or(DataType::Varchar(None));
+        match self.lists {
+            None => found,
+            // What no list of a type holds, and lists without elements, stay JSON.
+            Some(elements) if found.is_text() && !elements.are_strings => found,
+            Some(_) => ElementType::of(found).map_or(found, DataType::List),
+        }
     }
 
     /// The type of a kind, if it holds the fields.
@@ -264,6 +349,40 @@ impl ColumnForms {
         let spare = if varying && end == SampleEnd::Cut { HEAD_ROOM } else { 0 };
         decimal(self.whole_digits_max, self.scale_max + spare)
             .or_else(|| decimal(self.whole_digits_max, self.scale_max))
+    }
+}
+
+/// How an element of a list is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Item {
+    String,
+    Number,
+    Truth,
+}
+
+/// The elements of a list of JSON that are not NULL; `None` when it is none, or one of lists or objects.
+fn list_items(field: &[u8]) -> Option<Vec<(Item, Vec<u8>)>> {
+    let mut padded = field.to_vec();
+    padded.extend([0; PADDING]);
+    let inner = field.strip_prefix(b"[")?;
+    let mut items = Vec::new();
+    let mut at = 1;
+    let end = field.len() - inner.len() + inner.iter().rposition(|byte| *byte == b']')?;
+    loop {
+        let is_between = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
+        at += padded[at..end].iter().take_while(is_between).count();
+        if at >= end {
+            return Some(items);
+        }
+        let (item, next) = parse_tree(&padded, at, LineBreaks::AreSpace).ok()?;
+        at = next;
+        items.push(match item {
+            Json::Null => continue,
+            Json::Bool(truth) => (Item::Truth, truth.to_string().into_bytes()),
+            Json::Number(number) => (Item::Number, number.to_vec()),
+            Json::Text(text) => (Item::String, text.into_owned()),
+            Json::List(_) | Json::Object(..) => return None,
+        });
     }
 }
 

@@ -126,7 +126,8 @@ fn evidence_at(tree: &Json<'_>, path: &Path, formats: &Formats) -> Option<Vec<u8
     evidence_of(value, path.holds, formats).map(Cow::into_owned)
 }
 
-/// What a value tells of the type of its column; `None` if it is NULL. A string is text, unless it is written as a date or a time.
+/// What a value tells of the type of its column; `None` if it is NULL. A string is text, unless it is written as a date or a
+/// time; a list is what it is.
 pub fn evidence_of<'a>(
     value: &'a Json<'_>,
     holds: Holds,
@@ -139,6 +140,7 @@ pub fn evidence_of<'a>(
         (Json::Bool(false), Holds::Value) => Some(Cow::Borrowed(b"false")),
         (Json::Number(number), Holds::Value) => Some(Cow::Borrowed(number)),
         (Json::Text(text), Holds::Value) if tells_date(text, formats) => Some(Cow::Borrowed(text)),
+        (Json::List(list), _) => Some(Cow::Borrowed(list)),
         _ => Some(Cow::Borrowed(TEXT)),
     }
 }

@@ -378,7 +378,8 @@ impl Lexicon {
     ) -> Result<Option<u16>, FieldError> {
         let quoted = rules.fields.quote.is_some() && raw.first() == rules.fields.quote.as_ref();
         let rewritten = quoted || rules.fields.has_escape(raw);
-        let shared = rewritten || matches!(rules.data_type, DataType::Binary(_));
+        let shared =
+            rewritten || matches!(rules.data_type, DataType::Binary(_) | DataType::List(_));
         if !self.limit.holds(1, raw.len() / 2) {
             // A text of megabytes is not copied to find that no dictionary holds it; a value is half of its text at
             // least.

@@ -73,7 +73,7 @@ pub use publish::{
     ConflictingRow, LoadDir, MeetsKey, MergeDir, MergeOutcome, PublishedAs, ReadyLoad, Settled,
     Shown,
 };
-pub use retype::{Reread, RereadPage, TypeChange, converts, text_columns};
+pub use retype::{Reread, RereadPage, TypeChange, converts, converts_type, text_columns};
 pub use row_change::{Basis, Changed};
 pub use segment::{SegmentColumn, SegmentFile, append_page};
 pub use segment_builder::{ClosedSegment, OpenSegment, PlainWrite};

@@ -10,6 +10,7 @@
 //! Values become what a load with the new types would have read: exactly the same numbers and instants. Codes
 //! stay where the order of the values does; only their dictionary is converted.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ use coload_page::{Page, PageView, encode_codes_u32, verify_values_of};
 use coload_transform::{DictionaryPolicy, FragmentColumn, PartitionColumn, compress_column};
 use coload_types::display::write_value;
 use coload_types::{
-    Column, DataType, Dictionary, Error, Physical, Plain, Result, Value, Values, parse_int,
+    Column, DataType, Dictionary, Element, ElementType, Error, Physical, Plain, Result, Strings,
+    Value, Values, elements_onto, parse_int, put_element,
 };
 
 use crate::join::{PagePlace, Source, join_column, single_pages};
@@ -50,9 +52,14 @@ enum Retype {
 impl Retype {
     /// How values of one type become those of another; `None` where only the text tells.
     fn between(from: DataType, to: DataType) -> Option<Self> {
-        use DataType::{BigInt, Date, Decimal, Double, Timestamp};
+        use DataType::{BigInt, Date, Decimal, Double, List, Timestamp};
         match (from, to) {
             _ if from == to => Some(Retype::Keep),
+            // As its elements: a list has the same bytes where these have the same numbers.
+            (List(of), List(wider)) => match Self::between(of.data_type(), wider.data_type())? {
+                Retype::Keep => Some(Retype::Keep),
+                _ => Some(Retype::Convert { from, to }),
+            },
             (BigInt, Decimal { scale: 0, .. }) if to.physical() == from.physical() => {
                 Some(Retype::Keep)
             }
@@ -212,15 +219,25 @@ pub fn text_columns(from: &Schema, to: &Schema) -> Vec<usize> {
     pairs.filter(|(_, (f, t))| becomes_text(f.data_type, t.data_type)).map(|(c, _)| c).collect()
 }
 
+/// Whether the values of one type can become those of another: they are converted, or their text is read again.
+pub fn converts_type(from: DataType, to: DataType) -> bool {
+    let scale = |of: DataType| match of {
+        DataType::List(element) => element.data_type().scale(),
+        of => of.scale(),
+    };
+    let is_double =
+        |of: DataType| matches!(of, DataType::Double | DataType::List(ElementType::Double));
+    let holds = is_double(to) || scale(from) <= scale(to);
+    becomes_text(from, to) || holds && Retype::between(from, to).is_some()
+}
+
 /// Whether columns can become others: their values are converted, or their text is read again.
 pub fn converts(from: &Schema, to: &Schema) -> bool {
     let pairs = from.columns().iter().zip(to.columns());
     let mut same = pairs.map(|(from, to)| {
-        let (old, new) = (from.data_type, to.data_type);
-        let holds = new == DataType::Double || old.scale() <= new.scale();
         from.name == to.name
             && from.nullable == to.nullable
-            && (becomes_text(old, new) || holds && Retype::between(old, new).is_some())
+            && converts_type(from.data_type, to.data_type)
     });
     from.len() == to.len() && same.all(|same| same)
 }
@@ -268,6 +285,9 @@ fn convert_column(
 
 /// Values as another type has them.
 fn convert_values(values: &Values, from: DataType, to: DataType) -> Result<Values> {
+    if let (Values::Bytes(lists), DataType::List(from), DataType::List(to)) = (values, from, to) {
+        return convert_lists(lists, from, to).map(Values::Bytes);
+    }
     let factor = match (from, to) {
         (DataType::Date, _) => DAY_US,
         _ => 10_i128.pow(to.scale().saturating_sub(from.scale()).into()),
@@ -296,6 +316,32 @@ fn convert_values(values: &Values, from: DataType, to: DataType) -> Result<Value
             Error::Corrupt(format!("a value of {from} that {to} does not hold; nothing was loaded"))
         })?;
         converted.push(&value);
+    }
+    Ok(converted)
+}
+
+/// Lists whose elements are as another type has them. Their order stays, as that of the elements does.
+fn convert_lists(lists: &Strings, from: ElementType, to: ElementType) -> Result<Strings> {
+    let (from, of) = (from.data_type(), from);
+    let mut converted = Strings::default();
+    let mut list = Vec::new();
+    for old in lists.iter() {
+        let mut items = Plain::empty(from.physical());
+        elements_onto(old, of, &mut items)?;
+        let values = convert_values(&items.values, from, to.data_type())?;
+        list.clear();
+        for item in 0..items.len() {
+            let value = (!items.is_null(item)).then(|| match values.get(item) {
+                Value::Int(value) => Element::Int(value),
+                Value::Wide(value) => Element::Wide(value),
+                Value::Bytes(value) => Element::Bytes(Cow::Owned(value.into())),
+            });
+            put_element(&mut list, value.as_ref());
+        }
+        if !converted.has_room(list.len() as u64) {
+            return Err(Error::Limit("lists of one column are over 4 GiB".to_owned()));
+        }
+        converted.push(&list);
     }
     Ok(converted)
 }

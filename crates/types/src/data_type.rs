@@ -12,6 +12,7 @@
 //!   TIMESTAMP, TIMESTAMP WITH TIME ZONE          Int        microseconds since the epoch (UTC)
 //!   UUID                                         Wide       big-endian number, top bit flipped
 //!   CHAR VARCHAR TEXT BINARY                     Bytes      itself
+//!   lists, such as BIGINT[]                      Bytes      its elements (see `list`)
 //! ```
 //!
 //! The order of physical values is the order of SQL values, so a sorted dictionary of physical
@@ -20,7 +21,7 @@
 use std::fmt;
 
 use crate::calendar::{DATE_DAYS, DAY_MICROS};
-use crate::{Error, Result};
+use crate::{ElementType, Error, Result};
 
 /// Most digits a DECIMAL can have.
 pub const DECIMAL_PRECISION_MAX: u8 = 38;
@@ -65,6 +66,8 @@ pub enum DataType {
     Binary(Option<u32>),
     /// Identifier of 128 bits (RFC 9562), ordered as its bytes.
     Uuid,
+    /// List of elements of one type, NULLs among them.
+    List(ElementType),
 }
 
 /// The shape of a value in memory and on disk.
@@ -74,7 +77,7 @@ pub enum Physical {
     Int,
     /// Numbers that need an `i128`: long decimals and UUIDs.
     Wide,
-    /// Byte strings: text and binary.
+    /// Byte strings: text, binary and lists.
     Bytes,
 }
 
@@ -93,6 +96,8 @@ pub enum TextForm {
     Characters,
     /// Hexadecimal digits, in quotes.
     Hex,
+    /// A list of JSON, in quotes.
+    List,
 }
 
 /// What the rest of Coload asks of a type. A type that is added has its facts here first, and no match on types has a
@@ -116,7 +121,7 @@ impl DataType {
     #[inline]
     pub const fn facts(self) -> TypeFacts {
         use Physical::{Bytes, Int, Wide};
-        use TextForm::{Characters, ExactNumber, Float, Hex, Moment, Word};
+        use TextForm::{Characters, ExactNumber, Float, Hex, List, Moment, Word};
         const ALL: (i64, i64) = (i64::MIN, i64::MAX);
         let (sql_name, physical, text, limits) = match self {
             DataType::Boolean => ("BOOLEAN", Int, Word, (0, 1)),
@@ -142,6 +147,7 @@ impl DataType {
             DataType::Varchar(_) => ("VARCHAR", Bytes, Characters, ALL),
             DataType::Binary(_) => ("BINARY", Bytes, Hex, ALL),
             DataType::Uuid => ("UUID", Wide, Hex, ALL),
+            DataType::List(_) => ("LIST", Bytes, List, ALL),
         };
         TypeFacts { sql_name, physical, text, limits }
     }
@@ -190,6 +196,9 @@ const MOMENTS: (i64, i64) =
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let DataType::List(element) = self {
+            return write!(f, "{}[]", element.data_type());
+        }
         f.write_str(self.facts().sql_name)?;
         match (self, self.length_max()) {
             (DataType::Decimal { precision, scale }, _) => write!(f, "({precision},{scale})"),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use crate::calendar::{DAY_MICROS, date_from_days};
 use crate::digits::{SCALE_MAX, pair, push_decimal, push_signed};
-use crate::{DataType, Value, f32_from_ordinal, f64_from_ordinal, uuid_from_wide};
+use crate::{DataType, Value, f32_from_ordinal, f64_from_ordinal, uuid_from_wide, write_list};
 
 /// The value as SQL would print it, without quotes. Text that is not UTF-8 has its bad bytes
 /// replaced; [`write_value`] keeps them.
@@ -50,7 +50,11 @@ pub fn write_int(value: i64, data_type: DataType, out: &mut Vec<u8>) {
             push_signed(value, out);
         }
         // Of another shape: a bug or a damaged file.
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Binary(_)
+        | DataType::Uuid
+        | DataType::List(_) => {
             push_signed(value, out);
         }
     }
@@ -77,12 +81,14 @@ pub fn write_wide(value: i128, data_type: DataType, out: &mut Vec<u8>) {
 
 /// Appends a byte string as text, as [`write_value`] does for `Bytes`.
 pub fn write_bytes(value: &[u8], data_type: DataType, out: &mut Vec<u8>) {
-    if let DataType::Binary(_) = data_type {
-        out.reserve(2 + 2 * value.len());
-        out.extend_from_slice(b"\\x");
-        value.iter().for_each(|byte| write_hex(*byte, out));
-    } else {
-        out.extend_from_slice(value);
+    match data_type {
+        DataType::Binary(_) => {
+            out.reserve(2 + 2 * value.len());
+            out.extend_from_slice(b"\\x");
+            value.iter().for_each(|byte| write_hex(*byte, out));
+        }
+        DataType::List(element) => write_list(value, element, out),
+        _ => out.extend_from_slice(value),
     }
 }
 

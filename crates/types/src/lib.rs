@@ -13,6 +13,8 @@ mod dictionary;
 pub mod calendar;
 mod digits;
 pub mod display;
+mod json_string;
+mod list;
 pub mod parse_value;
 pub mod postgres_numeric;
 mod visible;
@@ -29,6 +31,11 @@ pub use data_type::{
 };
 pub use dictionary::{CODES_MAX, Code, Dictionary};
 pub use error::{Error, Place, Result};
+pub use json_string::{BadEscape, unescape_json_onto, write_json_string};
+pub use list::{
+    Element, ElementType, Elements, elements, elements_onto, parse_checked_list, parse_list,
+    put_element, write_list, write_postgres_list,
+};
 pub use parse_value::{
     Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in,
 };

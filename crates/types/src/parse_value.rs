@@ -27,7 +27,7 @@ pub use many::{Doubtful, ManyFields};
 pub use moment::half_of_day;
 pub use text::check_text;
 
-use crate::{DataType, Physical, Value};
+use crate::{DataType, Physical, Value, parse_list};
 
 /// The rule that a field breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,6 +76,12 @@ pub enum Rule {
     TooLong,
     /// `\x` not followed by pairs of hexadecimal digits.
     NotHex,
+    /// Not of the form of a list.
+    NotAList,
+    /// A list or an object within a list.
+    ListInList,
+    /// A string of JSON where the elements of a list are numbers.
+    ElementInQuotes,
 }
 
 impl Rule {
@@ -108,6 +114,11 @@ impl Rule {
             Rule::NulByte => "text with a NUL byte",
             Rule::TooLong => "too long",
             Rule::NotHex => "\\x is not followed by pairs of hexadecimal digits",
+            Rule::NotAList => {
+                "neither a list of JSON, as [1, null], nor one of PostgreSQL, as {1,NULL}"
+            }
+            Rule::ListInList => "an element is a list or an object itself",
+            Rule::ElementInQuotes => "an element is in quotes, which numbers and truths are not",
         }
     }
 
@@ -139,7 +150,8 @@ impl Rule {
             }
             Rule::NulByte => "BINARY in --columns, or --max-rejects N to set such records aside",
             Rule::TooLong => "a longer type in --columns",
-            Rule::NotHex => "VARCHAR in --columns",
+            Rule::NotHex | Rule::NotAList | Rule::ListInList => "VARCHAR in --columns",
+            Rule::ElementInQuotes => "VARCHAR[] in --columns",
         }
     }
 }
@@ -189,7 +201,11 @@ fn quick_int(number: Quick<'_>, data_type: DataType) -> Result<i64, Rule> {
         DataType::Double => number::parse_double(number),
         DataType::Real => number::parse_real(number),
         DataType::Boolean => parse_boolean(number.field()),
-        DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => {
+        DataType::Char(_)
+        | DataType::Varchar(_)
+        | DataType::Binary(_)
+        | DataType::Uuid
+        | DataType::List(_) => {
             panic!("{data_type} is not an Int")
         }
     }
@@ -229,7 +245,7 @@ fn quick_wide(number: Quick<'_>, data_type: DataType) -> Result<i128, Rule> {
     }
 }
 
-/// The `Bytes` of a field; owned only for BINARY in hexadecimal.
+/// The `Bytes` of a field; owned only for lists and BINARY in hexadecimal.
 ///
 /// # Panics
 /// When the type is of another shape: a bug of the caller.
@@ -239,6 +255,7 @@ pub fn check_bytes(field: &[u8], data_type: DataType) -> Result<Cow<'_, [u8]>, R
         DataType::Char(limit) => Some(limit),
         DataType::Varchar(limit) => limit,
         DataType::Binary(limit) => return check_binary(field, limit),
+        DataType::List(element) => return parse_list(field, element).map(Cow::Owned),
         other => panic!("{other} is not Bytes"),
     };
     check_text(field, limit)?;

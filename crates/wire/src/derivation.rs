@@ -34,6 +34,7 @@ pub fn load_time(epoch_us: i64, data_type: DataType) -> Option<Value> {
             parse_value(text.as_bytes(), data_type).ok()
         }
         DataType::Boolean | DataType::Time | DataType::Binary(_) | DataType::Uuid => None,
+        DataType::List(_) => None,
         DataType::SmallInt | DataType::Integer | DataType::BigInt => None,
         DataType::Decimal { .. } | DataType::Real | DataType::Double => None,
     }

@@ -7,7 +7,8 @@ use arrow_array::builder::{
     Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder,
     Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef, TimeUnit};
 use coload_types::{Column, DataType, Error, Result};
 
@@ -36,6 +37,8 @@ pub enum Cell {
     Time(i64),
     /// Of TIMESTAMP, with time zone and without: microseconds since 1970-01-01, in UTC.
     Timestamp(i64),
+    /// Of a list, such as BIGINT[]: its elements.
+    List(Vec<Cell>),
 }
 
 impl From<&str> for Cell {
@@ -52,8 +55,8 @@ impl From<i64> for Cell {
 
 /// The fields that batches of rows of these columns have.
 pub fn arrow_schema(columns: &Schema) -> ArrowSchema {
-    let field = |column: &Column| {
-        let data_type = match column.data_type {
+    fn arrow_type(data_type: DataType) -> ArrowType {
+        match data_type {
             DataType::Boolean => ArrowType::Boolean,
             DataType::SmallInt => ArrowType::Int16,
             DataType::Integer => ArrowType::Int32,
@@ -71,9 +74,13 @@ pub fn arrow_schema(columns: &Schema) -> ArrowSchema {
             }
             DataType::Char(_) | DataType::Varchar(_) | DataType::Uuid => ArrowType::Utf8,
             DataType::Binary(_) => ArrowType::Binary,
-        };
-        Field::new(&column.name, data_type, true)
-    };
+            DataType::List(element) => ArrowType::List(Arc::new(Field::new_list_field(
+                arrow_type(element.data_type()),
+                true,
+            ))),
+        }
+    }
+    let field = |column: &Column| Field::new(&column.name, arrow_type(column.data_type), true);
     ArrowSchema::new(columns.columns().iter().map(field).collect::<Vec<_>>())
 }
 
@@ -152,6 +159,25 @@ fn array(column: &Column, at: usize, rows: &[Vec<Cell>]) -> Result<ArrayRef> {
         DataType::Binary(_) => {
             cells!(BinaryBuilder::new(), rows, at, column, Cell::Bytes(v) => Some(v.as_slice()))
         }
+        DataType::List(element) => {
+            let (mut items, mut lengths, mut valid) = (Vec::new(), Vec::new(), Vec::new());
+            for (number, row) in rows.iter().enumerate() {
+                let before = items.len();
+                match &row[at] {
+                    Cell::Null => {}
+                    Cell::List(list) => items.extend(list.iter().map(|item| vec![item.clone()])),
+                    other => return Err(wrong(column, number, other)),
+                }
+                lengths.push(items.len() - before);
+                valid.push(row[at] != Cell::Null);
+            }
+            let item = Column { data_type: element.data_type(), ..column.clone() };
+            let items = array(&item, 0, &items)?;
+            let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+            let offsets = OffsetBuffer::from_lengths(lengths);
+            let list = ListArray::try_new(field, offsets, items, Some(NullBuffer::from(valid)));
+            Arc::new(list.map_err(|e| Error::Invalid(format!("{}: {e}", column.name)))?)
+        }
     })
 }
 
@@ -164,8 +190,6 @@ fn wrong(column: &Column, row: usize, cell: &Cell) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::Array;
-
     use super::*;
 
     #[test]

@@ -39,6 +39,7 @@ pub fn type_name(column: &str, data_type: DataType) -> Result<String> {
         DataType::Binary(Some(n)) if n <= VARCHAR_MAX => format!("varbinary({n})"),
         DataType::Binary(_) => "longblob".to_owned(),
         DataType::Uuid => "char(36) CHARACTER SET ascii".to_owned(),
+        DataType::List(_) => "json".to_owned(),
     })
 }
 

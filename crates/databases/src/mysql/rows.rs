@@ -4,7 +4,7 @@
 use coload_ddl::CheckedColumn;
 use coload_load::RowBytes;
 use coload_types::display::{write_int, write_wide};
-use coload_types::{DataType, Result, Values};
+use coload_types::{DataType, Result, Values, write_list};
 
 use crate::engine::{Cell, RowForm, TableColumn};
 use crate::row_maker::{
@@ -72,6 +72,9 @@ fn put_number(values: &Values, row: usize, data_type: DataType, out: &mut Vec<u8
         }
         (Values::Int(values), data_type) => write_int(values[row], data_type, out),
         (Values::Wide(values), data_type) => write_wide(values[row], data_type, out),
+        (Values::Bytes(values), DataType::List(element)) => {
+            write_list(values.get(row), element, out);
+        }
         (Values::Bytes(values), _) => out.extend_from_slice(values.get(row)),
     }
 }
@@ -80,6 +83,11 @@ impl CellForm for LineCell {
     fn put(&self, values: &Values, row: usize, out: &mut Vec<u8>) {
         match (values, self.0) {
             (Values::Bytes(values), DataType::Binary(_)) => put_hex(values.get(row), out),
+            (Values::Bytes(values), DataType::List(element)) => {
+                let mut text = Vec::new();
+                write_list(values.get(row), element, &mut text);
+                put_escaped(&text, out);
+            }
             (Values::Bytes(values), _) => put_escaped(values.get(row), out),
             (values, data_type) => put_number(values, row, data_type, out),
         }

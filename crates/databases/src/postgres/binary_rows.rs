@@ -70,12 +70,7 @@ impl Kind {
     fn of(column: &TableColumn) -> Result<Self> {
         Ok(match (column.cell, column.data_type) {
             (Cell::Rounds, _) => return Err(column.rounds()),
-            (Cell::TextOnly, _) => {
-                return Err(Error::Invalid(format!(
-                    "column {} is of type {}, which only goes as text (--method copy-text)",
-                    column.name, column.type_name
-                )));
-            }
+            (Cell::TextOnly, _) => return Err(column.text_only()),
             (Cell::Jsonb, _) => Kind::Jsonb,
             (Cell::OfType | Cell::Hex, DataType::Boolean) => Kind::Bool,
             (Cell::OfType | Cell::Hex, DataType::SmallInt) => Kind::Int2,
@@ -94,6 +89,7 @@ impl Kind {
                 Cell::OfType | Cell::Hex,
                 DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_),
             ) => Kind::Bytes,
+            (Cell::OfType | Cell::Hex, DataType::List(_)) => return Err(column.text_only()),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Types of PostgreSQL and ours, both ways.
 
-use coload_types::{DECIMAL_PRECISION_MAX, DataType};
+use coload_types::{DECIMAL_PRECISION_MAX, DataType, ElementType};
 
 use tokio_postgres::types::Type;
 
@@ -31,6 +31,7 @@ pub fn type_name(data_type: DataType) -> String {
         DataType::Char(_) | DataType::Varchar(_) => "text".to_owned(),
         DataType::Binary(_) => "bytea".to_owned(),
         DataType::Uuid => "uuid".to_owned(),
+        DataType::List(element) => format!("{}[]", type_name(element.data_type())),
     }
 }
 
@@ -98,6 +99,16 @@ fn data_type(base: &str, kind: &str, modifier: i32) -> (DataType, Cell) {
         ("b", "bpchar") => of_type(length.map_or(text, DataType::Char)),
         ("b", "text" | "json" | "xml" | "citext") | ("e", _) => of_type(text),
         ("b", "jsonb") => (text, Cell::Jsonb),
+        ("b", _) if base.starts_with('_') => {
+            let (element, cell) = data_type(&base[1..], kind, modifier);
+            // The server looks at lengths.
+            let element = if element.is_text() { text } else { element };
+            match ElementType::of(element).filter(|_| cell == Cell::OfType) {
+                // An array goes as text, which the server reads.
+                Some(element) => (DataType::List(element), Cell::TextOnly),
+                None => (text, Cell::TextOnly),
+            }
+        }
         _ => (text, Cell::TextOnly),
     }
 }
@@ -126,6 +137,8 @@ pub fn read_type(of: &Type, modifier: i32) -> (DataType, Option<ReadAs>) {
         Type::UUID => ReadAs::Uuid,
         Type::BYTEA => ReadAs::Bytes,
         Type::TEXT | Type::VARCHAR | Type::BPCHAR => ReadAs::Text,
+        // An array is made text by the server, and a list of it by us.
+        _ if matches!(data_type, DataType::List(_)) => return (data_type, None),
         _ => return (text, None),
     };
     (data_type, Some(kind))

@@ -3,7 +3,7 @@
 use coload_ddl::CheckedColumn;
 use coload_load::RowBytes;
 use coload_types::display::{write_int, write_wide};
-use coload_types::{DataType, Result, Values};
+use coload_types::{DataType, Result, Values, write_postgres_list};
 
 use crate::engine::{Cell, RowForm, TableColumn};
 use crate::row_maker::{CellForm, Frame, make_rows, put_escaped, put_hex};
@@ -42,6 +42,11 @@ impl CellForm for TextCell {
             (Values::Bytes(values), DataType::Binary(_)) => {
                 out.extend_from_slice(b"\\\\x");
                 put_hex(values.get(row), out);
+            }
+            (Values::Bytes(values), DataType::List(element)) => {
+                let mut text = Vec::new();
+                write_postgres_list(values.get(row), element, &mut text);
+                put_escaped(&text, out);
             }
             (Values::Bytes(values), _) => put_escaped(values.get(row), out),
         }

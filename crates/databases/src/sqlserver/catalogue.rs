@@ -27,6 +27,8 @@ pub fn type_name(data_type: DataType) -> String {
         DataType::Binary(Some(n)) if (1..=BYTES_MAX).contains(&n) => format!("varbinary({n})"),
         DataType::Binary(_) => "varbinary(max)".to_owned(),
         DataType::Uuid => "uniqueidentifier".to_owned(),
+        // As JSON, whose functions read it.
+        DataType::List(_) => "nvarchar(max)".to_owned(),
     }
 }
 

@@ -417,7 +417,7 @@ fn read_of_table(column: &TableColumn) -> FieldRead {
         DataType::Time => ReadAs::Time,
         DataType::Timestamp => ReadAs::Timestamp,
         DataType::TimestampTz => ReadAs::Instant,
-        DataType::Char(_) | DataType::Varchar(_) => ReadAs::Text,
+        DataType::Char(_) | DataType::Varchar(_) | DataType::List(_) => ReadAs::Text,
         DataType::Binary(_) => ReadAs::Bytes,
         DataType::Uuid => ReadAs::Uuid,
     };

@@ -268,6 +268,7 @@ fn exact(data_type: DataType) -> Option<(u32, u32)> {
         DataType::Boolean | DataType::Real | DataType::Double => None,
         DataType::Date | DataType::Time | DataType::Timestamp | DataType::TimestampTz => None,
         DataType::Char(_) | DataType::Varchar(_) | DataType::Binary(_) | DataType::Uuid => None,
+        DataType::List(_) => None,
     }
 }
 

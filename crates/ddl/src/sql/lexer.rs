@@ -61,6 +61,7 @@ pub fn tokens(what: &str, sql: &str) -> Result<Vec<Token>> {
             return Ok(tokens);
         };
         let (kind, len) = match first {
+            '[' if is_list(rest, &tokens, &sql[..at]) => (Kind::Symbol(first), 1),
             '\'' | '"' | '`' | '[' => quoted(rest, first)
                 .ok_or_else(|| error_at(what, sql, at, &format!("{first} is not closed")))?,
             '0'..='9' => number(rest),
@@ -71,6 +72,14 @@ pub fn tokens(what: &str, sql: &str) -> Result<Vec<Token>> {
         tokens.push(Token { kind, at });
         at += len;
     }
+}
+
+/// Whether a bracket makes a list of the type before it, as in `BIGINT[]` and `BIGINT[3]`, and opens no name.
+fn is_list(rest: &str, tokens: &[Token], before: &str) -> bool {
+    let inner = rest[1..].split(']').next().unwrap_or_default().trim();
+    let follows = before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | ']'))
+        && !matches!(tokens.last(), Some(Token { kind: Kind::Name(_), .. }));
+    inner.is_empty() || follows && inner.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Bytes of white space and comments at `at`.

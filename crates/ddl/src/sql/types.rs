@@ -1,6 +1,6 @@
 //! Type names, with their synonyms in other systems.
 
-use coload_types::{DataType, Result};
+use coload_types::{DataType, ElementType, Result};
 
 use super::parser::Parser;
 
@@ -11,9 +11,46 @@ const REAL_BITS_MAX: u32 = 24;
 /// Digits of a second's fraction that are kept.
 const FRACTION_DIGITS_MAX: u32 = 6;
 
+/// Why there is no list of elements of a type.
+pub fn list_refused(element: DataType, column: &str) -> String {
+    format!(
+        "{element}[], the type of column {column}, is not stored: lists are of numbers, truths, dates, times, UUIDs and \
+         VARCHAR without a length (VARCHAR takes any list as JSON)"
+    )
+}
+
 impl Parser<'_> {
     /// A type, with what belongs to it in parentheses and in further words.
     pub fn data_type(&mut self, column: &str) -> Result<DataType> {
+        let data_type = self.element_type(column)?;
+        if !self.take_list()? {
+            return Ok(data_type);
+        }
+        let Some(element) = ElementType::of(data_type) else {
+            return Err(self.error_before(&list_refused(data_type, column)));
+        };
+        let list = DataType::List(element);
+        match self.take_list()? {
+            true => Err(self.error_before(&list_refused(list, column))),
+            false => Ok(list),
+        }
+    }
+
+    /// `[]` or ARRAY behind a type, with a length that means nothing.
+    fn take_list(&mut self) -> Result<bool> {
+        let is_array = self.take_word("ARRAY");
+        if !self.take_symbol('[') {
+            return Ok(is_array);
+        }
+        if !self.take_symbol(']') {
+            self.count("] behind the type of a list's elements")?;
+            self.symbol(']', "]")?;
+        }
+        Ok(true)
+    }
+
+    /// A type that is none of a list.
+    fn element_type(&mut self, column: &str) -> Result<DataType> {
         let Some(word) = self.word() else {
             return Err(self.expected(&format!("a type for column {column}")));
         };
@@ -61,7 +98,7 @@ impl Parser<'_> {
         self.error_before(&format!(
             "{word}, the type of column {column}, is not known: expected BOOLEAN, SMALLINT, INTEGER, \
              BIGINT, DECIMAL(p,s), REAL, DOUBLE, DATE, TIME, TIMESTAMP [WITH TIME ZONE], CHAR(n), \
-             VARCHAR, BINARY or UUID (VARCHAR takes any text)"
+             VARCHAR, BINARY, UUID or a list of one, as BIGINT[] (VARCHAR takes any text)"
         ))
     }
 

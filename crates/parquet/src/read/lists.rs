@@ -18,9 +18,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_arrow::{
-    Bits, Fault, Result, Slice, SliceValues, Strings, write_json, write_json_string,
-};
+use coload_arrow::{Bits, Fault, Result, Slice, SliceValues, Strings, write_json};
+use coload_types::write_json_string;
 
 use super::bytes::{cut_off, split_sized};
 use super::head::Encoding;

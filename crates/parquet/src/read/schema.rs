@@ -474,6 +474,9 @@ impl ParquetField {
     /// # Errors
     /// Why there is none, to follow the name of the type.
     pub fn sql_type(&self) -> Result<DataType, String> {
-        self.meaning.sql_type()
+        match self.nested.as_deref().and_then(Nested::element) {
+            Some(element) => Ok(DataType::List(element)),
+            None => self.meaning.sql_type(),
+        }
     }
 }

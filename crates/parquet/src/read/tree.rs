@@ -10,6 +10,7 @@
 //! Source: parquet.apache.org, logical types, LIST and MAP with their rules of backward compatibility.
 
 use coload_arrow::Fault;
+use coload_types::ElementType;
 
 use super::logical::Logical;
 use super::schema::{DEPTH_MAX, Element, Stored, Tree};
@@ -48,6 +49,15 @@ pub(super) struct Items {
     pub item: Node,
     /// The leaves within: the first, and behind the last.
     pub leaves: (usize, usize),
+}
+
+impl Nested {
+    /// The type of the elements, if it is a list of values of which a column has lists.
+    pub fn element(&self) -> Option<ElementType> {
+        let Node::List(items) = &self.node else { return None };
+        let (Node::Leaf(_), [leaf]) = (&items.item, &self.leaves[..]) else { return None };
+        ElementType::of(leaf.values.sql_type().ok()?)
+    }
 }
 
 impl Node {
@@ -211,6 +221,6 @@ impl Making {
 /// A name as a key of JSON.
 fn json_name(name: &str) -> String {
     let mut out = Vec::new();
-    coload_arrow::write_json_string(name.as_bytes(), &mut out);
+    coload_types::write_json_string(name.as_bytes(), &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }

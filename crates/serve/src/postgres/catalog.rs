@@ -17,10 +17,11 @@ use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::error::Result;
 
-use super::kinds::{Facts, MODIFIER_ADDED, Scalar, decimal_modifier};
+use super::kinds::{Facts, Kind, MODIFIER_ADDED, Scalar, decimal_modifier};
 use super::settings::Settings;
 use crate::catalog::{CATALOG, SCHEMA};
 use crate::rights::Rights;
+use crate::types::arrow_type;
 
 /// Number of the first table of a user.
 const TABLES_FROM: i64 = 16_384;
@@ -161,6 +162,10 @@ fn type_of(data_type: DataType) -> (i64, i16, i32) {
         // A UUID is text in answers.
         DataType::Varchar(None) | DataType::Uuid => scalar(Scalar::Text),
         DataType::Binary(_) => scalar(Scalar::Bytes),
+        DataType::List(element) => {
+            let of = Kind::of(&arrow_type(element.data_type()));
+            (i64::from(Kind { is_array: true, ..of }.oid()), -1, -1)
+        }
     }
 }
 

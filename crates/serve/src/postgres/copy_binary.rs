@@ -255,8 +255,53 @@ fn put_text(bytes: &[u8], data_type: DataType, out: &mut Vec<u8>) -> Option<()> 
             out.extend_from_slice(uuid_text(bytes.try_into().ok()?).as_bytes());
         }
         DataType::Uuid | DataType::Char(_) | DataType::Varchar(_) => out.extend_from_slice(bytes),
+        DataType::List(element) => put_array(bytes, element.data_type(), out)?,
     }
     Some(())
+}
+
+/// Appends the text of an array of one dimension, or of none, which has no elements.
+fn put_array(bytes: &[u8], element: DataType, out: &mut Vec<u8>) -> Option<()> {
+    /// The number of dimensions, whether there are NULLs, and the type of the elements.
+    const HEAD_BYTES: usize = 12;
+    let mut rest = bytes.get(HEAD_BYTES..)?;
+    let count = match number(bytes, 0)? {
+        0 => 0,
+        1 => {
+            // The least subscript, which a list has not, follows.
+            let count = number(rest, 0)?;
+            rest = rest.get(8..)?;
+            u32::try_from(count).ok()?
+        }
+        _ => return None,
+    };
+    out.push(b'{');
+    let mut text = Vec::new();
+    for item in 0..count {
+        if item > 0 {
+            out.push(b',');
+        }
+        let length = number(rest, 0)?;
+        rest = &rest[4..];
+        if length == -1 {
+            out.extend_from_slice(b"NULL");
+            continue;
+        }
+        let (value, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        rest = after;
+        text.clear();
+        put_text(value, element, &mut text)?;
+        out.push(b'"');
+        for byte in &text {
+            if matches!(byte, b'"' | b'\\') {
+                out.push(b'\\');
+            }
+            out.push(*byte);
+        }
+        out.push(b'"');
+    }
+    out.push(b'}');
+    rest.is_empty().then_some(())
 }
 
 #[cfg(test)]

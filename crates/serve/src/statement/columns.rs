@@ -1,11 +1,12 @@
 //! Column declarations of SQL as a table's schema.
 
-use coload_ddl::{Check, Key, KeyKind, Schema};
-use coload_types::{Column, DataType, Error, Result, Value, parse_value};
+use coload_ddl::{Check, Key, KeyKind, Schema, list_refused};
+use coload_types::{Column, DataType, ElementType, Error, Result, Value, parse_value};
 use datafusion::sql::sqlparser::ast::{
-    BinaryLength, CharacterLength, ColumnDef, ColumnOption, CreateTable, DataType as SqlType,
-    ExactNumberInfo, Expr, Ident, ObjectName, OrderByOptions, PrimaryKeyConstraint, Statement,
-    TableConstraint, TimezoneInfo, UnaryOperator, Value as SqlValue, WrappedCollection,
+    ArrayElemTypeDef, BinaryLength, CharacterLength, ColumnDef, ColumnOption, CreateTable,
+    DataType as SqlType, ExactNumberInfo, Expr, Ident, ObjectName, OrderByOptions,
+    PrimaryKeyConstraint, Statement, TableConstraint, TimezoneInfo, UnaryOperator,
+    Value as SqlValue, WrappedCollection,
 };
 
 use super::ddl::check_create;
@@ -266,14 +267,24 @@ fn data_type(sql: &SqlType, column: &str) -> Result<DataType> {
         }
         S::Varbinary(_) | S::Bytea => DataType::Binary(None),
         S::Uuid => DataType::Uuid,
+        S::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => list(data_type(element, column)?, column)?,
         other => {
             return Err(Error::Invalid(format!(
                 "type {other} of column {column} is not supported: there is BOOLEAN, SMALLINT, \
                  INTEGER, BIGINT, DECIMAL, REAL, DOUBLE, DATE, TIME, TIMESTAMP [WITH TIME ZONE], \
-                 CHAR, VARCHAR, TEXT, BINARY and UUID"
+                 CHAR, VARCHAR, TEXT, BINARY, UUID and lists, as BIGINT[]"
             )));
         }
     })
+}
+
+fn list(data_type: DataType, column: &str) -> Result<DataType> {
+    let element = ElementType::of(data_type);
+    element.map(DataType::List).ok_or_else(|| Error::Invalid(list_refused(data_type, column)))
 }
 
 fn decimal(info: &ExactNumberInfo, column: &str) -> Result<DataType> {

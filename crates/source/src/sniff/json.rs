@@ -1,11 +1,12 @@
 //! JSON: what separates records, which paths are columns, and of which types.
 //!
 //! ```text
-//!   {"id": 1, "who": {"name": "Ann"}, "tags": ["a"]}   ->   id BIGINT, who.name VARCHAR, tags VARCHAR (JSON)
+//!   {"id": 1, "who": {"name": "Ann"}, "tags": ["a"]}   ->   id BIGINT, who.name VARCHAR, tags VARCHAR[]
 //! ```
 //!
-//! A path whose values are all objects becomes the paths of these. One with a list or an object among its values holds JSON,
-//! and so does an object whose keys are no names but values: many of them, few in each.
+//! A path whose values are all objects becomes the paths of these. One whose values are lists of values of one kind is a list.
+//! One with other lists, or an object among its values, holds JSON, and so does an object whose keys are no names but values:
+//! many of them, few in each.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -168,10 +169,17 @@ pub fn sniff_json(
         None if leaves.is_empty() && schema.is_none() => return Err(no_columns(name, samples)),
         None => unique_texts(leaves.iter().map(|leaf| leaf.path.keys.join("."))),
     };
+    let end = match samples {
+        [(_, SampleEnd::Whole)] => SampleEnd::Whole,
+        _ => SampleEnd::Cut,
+    };
+    let is_json = |leaf: &Leaf| {
+        leaf.path.holds == Holds::Json && leaf.forms.data_type(end) == DataType::Varchar(None)
+    };
     let lists: Vec<&str> = names
         .iter()
         .zip(&leaves)
-        .filter(|(_, leaf)| leaf.path.holds == Holds::Json)
+        .filter(|(_, leaf)| is_json(leaf))
         .map(|(name, _)| name.as_str())
         .collect();
     if !lists.is_empty() {
@@ -180,10 +188,6 @@ pub fn sniff_json(
             lists.join(", ")
         ));
     }
-    let end = match samples {
-        [(_, SampleEnd::Whole)] => SampleEnd::Whole,
-        _ => SampleEnd::Cut,
-    };
     let (schema, forms, mut paths) = match schema {
         Some(schema) => {
             (schema.clone(), Vec::new(), paths_of(schema, &names, &leaves, given.list())?)
@@ -294,7 +298,10 @@ fn paths_of(
         let same = |name: &String| *name == column.name;
         let alike = |name: &String| same_name(name, &column.name);
         let at = names.iter().position(same).or_else(|| names.iter().position(alike));
+        let is_list = matches!(column.data_type, DataType::List(_));
         match at {
+            // A string is no list, whatever stands in it.
+            Some(at) if is_list => Path { holds: Holds::Json, ..leaves[at].path.clone() },
             Some(at) => leaves[at].path.clone(),
             None => {
                 let keys: Vec<String> = column.name.split('.').map(str::to_owned).collect();
@@ -306,7 +313,7 @@ fn paths_of(
                 };
                 let keys =
                     if leaves.iter().any(is_leaf) { vec![column.name.clone()] } else { keys };
-                Path { keys, holds: Holds::Value }
+                Path { keys, holds: if is_list { Holds::Json } else { Holds::Value } }
             }
         }
     };
@@ -445,6 +452,8 @@ struct Seen {
     scalars: usize,
     nulls: usize,
     forms: ColumnForms,
+    /// What the elements of its lists have in common.
+    elements: Option<ColumnForms>,
     /// Items of the list that is unnested; of the record only.
     items: Option<Box<Seen>>,
 }
@@ -541,7 +550,12 @@ impl Seen {
                 self.objects += 1;
                 self.add_entries(inner, given, formats);
             }
-            Json::List(_) => self.lists += 1,
+            Json::List(list) => {
+                self.lists += 1;
+                let order = given.types.unwrap_or_default();
+                let elements = self.elements.get_or_insert_with(|| ColumnForms::of_lists(order));
+                elements.add(list, formats);
+            }
             Json::Bool(_) | Json::Number(_) | Json::Text(_) => self.scalars += 1,
         }
         if let Some(field) = evidence_of(value, Holds::Value, formats) {
@@ -582,8 +596,10 @@ impl Seen {
         let is_json = self.lists + self.objects > 0;
         let holds = if is_json { Holds::Json } else { Holds::Value };
         let mut forms = self.forms;
-        if is_json {
-            forms.make_text();
+        match self.elements {
+            Some(elements) if self.objects + self.scalars == 0 => forms = elements,
+            _ if is_json => forms.make_text(),
+            _ => {}
         }
         Leaf { path: Path { keys: keys.to_vec(), holds }, forms }
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use coload_ddl::Schema;
 use coload_types::bytes::{ByteReader, checksum, put_bytes, put_signed, put_varint};
-use coload_types::{Error, Physical, Result};
+use coload_types::{DataType, Error, Physical, Result};
 
 use super::column_codec::{
     corrupt, put_checks, put_column, put_key, put_stored, put_value, read_checks, read_key,
@@ -51,8 +51,10 @@ const FORMAT_6: u16 = 6;
 const FORMAT_7: u16 = 7;
 /// Tables have indexes.
 const FORMAT_8: u16 = 8;
+/// Columns may be lists.
+const FORMAT_9: u16 = 9;
 /// The newest format.
-const NEWEST: u16 = FORMAT_8;
+const NEWEST: u16 = FORMAT_9;
 const CHECKSUM_BYTES: usize = 8;
 /// Flag of a load in format 3: the table holds its rows.
 const IS_HELD: u8 = 1;
@@ -98,7 +100,12 @@ impl Manifest {
     pub fn format(&self) -> u16 {
         let has_checks = self.tables.iter().any(|table| !table.schema.checks().is_empty());
         let is_altered = |table: &TableEntry| table.segments.iter().any(|s| s.stored.is_some());
-        if self.tables.iter().any(|table| !table.schema.indexes().is_empty()) {
+        let has_lists = |table: &TableEntry| {
+            table.schema.columns().iter().any(|c| matches!(c.data_type, DataType::List(_)))
+        };
+        if self.tables.iter().any(has_lists) {
+            FORMAT_9
+        } else if self.tables.iter().any(|table| !table.schema.indexes().is_empty()) {
             FORMAT_8
         } else if self.tables.iter().any(is_altered) {
             FORMAT_7

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coload_ddl::{CHECKS_MAX, COLUMNS_MAX, Check, KEY_COLUMNS_MAX, Key, KeyKind, Schema};
 use coload_types::bytes::{ByteReader, put_bytes, put_signed, put_varint};
-use coload_types::{Column, DataType, Error, Physical, Result, Value};
+use coload_types::{Column, DataType, ElementType, Error, Physical, Result, Value};
 
 use super::{SegmentEntry, StoredColumn};
 
@@ -187,6 +187,10 @@ fn put_type(out: &mut Vec<u8>, data_type: DataType) {
         DataType::Varchar(length) => put_length(out, 12, length),
         DataType::Binary(length) => put_length(out, 13, length),
         DataType::Uuid => out.push(14),
+        DataType::List(element) => {
+            out.push(15);
+            put_type(out, element.data_type());
+        }
     }
 }
 
@@ -197,7 +201,21 @@ fn put_length(out: &mut Vec<u8>, tag: u8, length: Option<u32>) {
 }
 
 fn read_type(reader: &mut ByteReader<'_>) -> Result<DataType> {
-    Ok(match reader.u8()? {
+    match reader.u8()? {
+        15 => {
+            let tag = reader.u8()?;
+            let data_type = read_flat_type(reader, tag)?;
+            let element = ElementType::of(data_type);
+            let element = element.ok_or_else(|| corrupt(format!("a list of {data_type}")))?;
+            Ok(DataType::List(element))
+        }
+        tag => read_flat_type(reader, tag),
+    }
+}
+
+/// A type that is no list.
+fn read_flat_type(reader: &mut ByteReader<'_>, tag: u8) -> Result<DataType> {
+    Ok(match tag {
         0 => DataType::Boolean,
         1 => DataType::SmallInt,
         2 => DataType::Integer,

@@ -80,6 +80,7 @@ pub(super) fn coded_chunk(
             codes_left = rest;
             pages.put_data(DataPage {
                 rows: rows.len(),
+                entries: rows.len(),
                 nulls,
                 encoding: Encoding::RLE_DICTIONARY,
                 body: codes.page(rows, of_page, column.max_def_level() > 0),
@@ -271,7 +272,8 @@ impl Codes {
     fn page(&self, rows: Range<usize>, codes: &[u32], has_levels: bool) -> Vec<u8> {
         let mut out = Vec::new();
         if has_levels {
-            push_levels(rows.map(|row| !self.nulls.get(row)), &mut out);
+            let levels: Vec<u32> = rows.map(|row| (!self.nulls.get(row)).into()).collect();
+            push_levels(&levels, 1, &mut out);
         }
         push_codes(codes, self.dictionary.len(), &mut out);
         out
