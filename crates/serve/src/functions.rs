@@ -37,6 +37,13 @@ const SCALAR: &str = "abs acos acosh ascii asin asinh atan atan2 atanh bit_lengt
     to_local_time to_time to_timestamp to_timestamp_micros to_timestamp_millis to_timestamp_nanos \
     to_timestamp_seconds to_unixtime translate trunc upper uuid";
 
+/// Functions of lists of a row: what they answer is no longer than what they are given.
+const LISTS: &str = "array_any_value array_append array_avg array_compact array_concat array_distance array_distinct \
+    array_element array_except array_has array_has_all array_has_any array_intersect array_length array_max array_min \
+    array_pop_back array_pop_front array_position array_positions array_prepend array_product array_remove \
+    array_remove_all array_remove_n array_replace array_replace_all array_replace_n array_reverse array_slice array_sort \
+    array_sum array_to_string array_union cardinality cosine_distance empty inner_product make_array string_to_array";
+
 /// Functions of a group of rows.
 const AGGREGATE: &str = "any_value approx_distinct approx_median approx_percentile_cont \
     approx_percentile_cont_with_weight array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop \
@@ -51,7 +58,7 @@ pub(crate) const TABLE_FUNCTIONS: [&str; 2] = ["generate_series", "range"];
 
 /// Functions of the engine that no statement can call, and why.
 #[cfg(test)]
-const REFUSED: [(&str, &str); 4] = [
+const REFUSED: [(&str, &str); 7] = [
     (
         "arrow_cast arrow_field arrow_metadata arrow_try_cast arrow_typeof with_metadata",
         "types of the engine",
@@ -61,7 +68,13 @@ const REFUSED: [(&str, &str); 4] = [
         "types that no column has",
     ),
     ("input_file_name file_row_index version", "they tell of the server; version() is ours"),
-    ("regexp_match", "it answers a list"),
+    ("regexp_match", "regexp_replace and regexp_like do what it is for"),
+    (
+        "array_repeat array_resize generate_series range",
+        "a few bytes become as many as somebody likes",
+    ),
+    ("array_dims array_ndims arrays_zip flatten", "lists of lists and of structs"),
+    ("map map_entries map_extract map_keys map_values", "there are no maps"),
 ];
 
 fn is_in(list: &str, name: &str) -> bool {
@@ -80,8 +93,10 @@ struct Listed {
 static LISTED: LazyLock<Listed> = LazyLock::new(|| {
     type Defaults = SessionStateDefaults;
     let scalar = Defaults::default_scalar_functions().into_iter();
-    let scalar: Vec<_> =
-        scalar.filter(|f| is_in(SCALAR, f.name())).map(with_checked_formats).collect();
+    let scalar: Vec<_> = scalar
+        .filter(|f| is_in(SCALAR, f.name()) || is_in(LISTS, f.name()))
+        .map(with_checked_formats)
+        .collect();
     let scalar = [scalar, own::own_functions()].concat();
     let aggregate = Defaults::default_aggregate_functions().into_iter();
     let aggregate: Vec<_> = aggregate.filter(|f| is_in(AGGREGATE, f.name())).collect();
@@ -147,7 +162,11 @@ mod tests {
         let refused = |name: &str| REFUSED.iter().any(|(names, _)| is_in(names, name));
         let mut new: Vec<String> = Vec::new();
         for (kind, list, names) in [
-            ("scalar", SCALAR, scalar.iter().map(|f| f.name()).collect::<Vec<_>>()),
+            (
+                "scalar",
+                &format!("{SCALAR} {LISTS}"),
+                scalar.iter().map(|f| f.name()).collect::<Vec<_>>(),
+            ),
             ("aggregate", AGGREGATE, aggregate.iter().map(|f| f.name()).collect()),
             ("window", WINDOW, window.iter().map(|f| f.name()).collect()),
         ] {

@@ -43,6 +43,8 @@ pub fn convert(slice: &Slice<'_>, values: &ArrowType, target: DataType) -> Conve
     let quick = match target.physical() {
         Physical::Int => rows.ints(values, target).map(Values::Int),
         Physical::Wide => rows.wides(values, target).map(Values::Wide),
+        // A list is another thing than its text.
+        Physical::Bytes if matches!(target, DataType::List(_)) => None,
         Physical::Bytes => rows.texts(values, target),
     };
     let values = quick.unwrap_or_else(|| rows.others(values, target));

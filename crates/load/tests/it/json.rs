@@ -234,6 +234,84 @@ fn columns_become_as_wide_as_their_values() {
     }
 }
 
+/// Lists of values of one kind are lists, as wide as their elements; all others stay as they are written.
+#[test]
+fn lists_become_as_wide_as_their_elements() {
+    for (first, then, expected, read) in [
+        ("[7]", "[8, null]", "BIGINT[]", "[8, null]"),
+        ("[7]", "null", "BIGINT[]", "NULL"),
+        ("[7]", "[]", "BIGINT[]", "[]"),
+        ("[7]", "[ -2.5,1]", "DECIMAL(38,3)[]", "[-2.500, 1.000]"),
+        (
+            "[7]",
+            "[123456789012345678901234567890]",
+            "DECIMAL(38,0)[]",
+            "[123456789012345678901234567890]",
+        ),
+        ("[7]", "[\"7\"]", "VARCHAR", "[\"7\"]"),
+        ("[7]", "\"[7]\"", "VARCHAR", "\"[7]\""),
+        ("[7]", "7", "VARCHAR", "7"),
+        ("[7]", "[[7]]", "VARCHAR", "[[7]]"),
+        ("[7]", "[{\"a\":7}]", "VARCHAR", "[{\"a\":7}]"),
+        ("[7]", "{\"a\":7}", "VARCHAR", "{\"a\":7}"),
+        ("[7]", "[7,true]", "VARCHAR", "[7,true]"),
+        ("[0.5,1e300]", "[0.25]", "DOUBLE[]", "[0.25]"),
+        ("[0.5,1e300]", "[0.1234567890123456789]", "VARCHAR", "[0.1234567890123456789]"),
+        ("[true]", "[false]", "BOOLEAN[]", "[false]"),
+        ("[\"a\"]", "[\"b\\n\", \"\"]", "VARCHAR[]", "[\"b\\n\", \"\"]"),
+        (
+            "[\"2024-01-02\"]",
+            "[\"2024-01-02 03:04:05\"]",
+            "TIMESTAMP[]",
+            "[\"2024-01-02 03:04:05\"]",
+        ),
+        ("[\"2024-01-02\"]", "[\"soon\"]", "VARCHAR", "[\"soon\"]"),
+        ("[]", "[7]", "VARCHAR", "[7]"),
+        ("[7,\"a\"]", "[8]", "VARCHAR", "[8]"),
+    ] {
+        let record = |value: &str, id: usize| format!("{{\"id\":{id},\"x\":{value}}}");
+        let mut records: Vec<String> = (0..40).map(|id| record(first, id)).collect();
+        let first_records = records.clone();
+        records.push(record(then, 40));
+        records.push(record(first, 41));
+        for shape in SHAPES {
+            let text = shape.text(&records);
+            let (columns, found, report) = load_inferred(&text, &shape.text(&first_records), shape);
+            assert_eq!(columns, format!("id BIGINT, x {expected}"), "{first} then {then}");
+            assert_eq!((report.reject_count(), found.len()), (0, 42), "{first} then {then}");
+            let data_type = schema(&columns).columns()[1].data_type;
+            let shown = |row: usize| match &found[row][1] {
+                Some(value) => value.display(data_type),
+                None => "NULL".to_owned(),
+            };
+            assert_eq!(shown(40), read, "{first} then {then}");
+            assert_eq!(shown(0), shown(41));
+        }
+    }
+}
+
+/// A type that was given takes what it can read, and rejects the rest with the field's text.
+#[test]
+fn lists_of_a_type_that_was_given_are_read_or_rejected() {
+    let texts =
+        ["[1, 2]", "null", "[]", "[1, \"a\"]", "[1, 2.5]", "\"[1]\"", "3", "[[1]]", "[null]"];
+    let records: Vec<String> = texts.iter().map(|x| format!("{{\"x\":{x}}}")).collect();
+    for shape in SHAPES {
+        let dir = scratch();
+        let text = shape.text(&records);
+        let mut options = declared(&dir, &[&text], "x INTEGER[]", &shape.given());
+        options.max_rejects = RejectLimit::Count(9);
+        let store = store(&dir, "store");
+        let report = load(&store, &options).unwrap();
+        let shown =
+            |row: &Row| row[0].as_ref().map(|v| v.display(options.schema.columns()[0].data_type));
+        let found: Vec<_> = rows(&store, "t").iter().map(shown).collect();
+        let expected = [Some("[1, 2]"), None, Some("[]"), Some("[null]")];
+        assert_eq!(found, expected.map(|text| text.map(str::to_owned)));
+        assert_eq!(report.reject_count(), 5);
+    }
+}
+
 #[test]
 fn what_is_no_record_is_told_with_its_place() {
     let dir = scratch();

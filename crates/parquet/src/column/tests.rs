@@ -4,8 +4,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use coload_ddl::Schema;
 use coload_types::{
-    Column, Physical as Shape, f32_from_ordinal, f64_from_ordinal, ordinal_from_f32,
-    ordinal_from_f64, uuid_from_wide, wide_from_uuid,
+    Column, Element, Physical as Shape, f32_from_ordinal, f64_from_ordinal, ordinal_from_f32,
+    ordinal_from_f64, put_element, uuid_from_wide, wide_from_uuid,
 };
 use parquet::basic::ZstdLevel;
 use parquet::column::page::Page;
@@ -397,4 +397,89 @@ fn the_text_of_a_uuid_has_its_order() {
         uuid_from_wide(wide).map(|byte| format!("{byte:02x}")).concat()
     });
     assert!(texts.is_sorted());
+}
+
+/// The lists of a file, by the library's reader: rows of elements.
+fn read_lists_of(file: &Bytes, nullable: bool) -> Vec<Option<Vec<Option<i64>>>> {
+    let reader = SerializedFileReader::new(file.clone()).unwrap();
+    let group = reader.get_row_group(0).unwrap();
+    let rows = group.metadata().num_rows() as usize;
+    let ColumnReader::Int64ColumnReader(mut column) = group.get_column_reader(0).unwrap() else {
+        panic!("INT64")
+    };
+    let (mut levels, mut of_lists, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let (records, ..) =
+        column.read_records(rows, Some(&mut levels), Some(&mut of_lists), &mut values).unwrap();
+    assert_eq!(records, rows);
+    let base = i16::from(nullable);
+    let mut values = values.into_iter();
+    let mut lists: Vec<Option<Vec<Option<i64>>>> = Vec::new();
+    for (level, again) in levels.iter().zip(of_lists) {
+        if again == 0 {
+            lists.push((!nullable || *level > 0).then(Vec::new));
+        }
+        if *level > base {
+            let list = lists.last_mut().unwrap().as_mut().unwrap();
+            list.push((*level == base + 2).then(|| values.next().unwrap()));
+        }
+    }
+    lists
+}
+
+proptest! {
+    #[test]
+    fn lists_are_read_as_they_were(
+        lists in prop::collection::vec(prop::option::weighted(0.8,
+            prop::collection::vec(prop::option::weighted(0.8, any::<i64>()), 0..5)), 1..200),
+        nullable in any::<bool>(),
+        first in any::<bool>(),
+    ) {
+        let lists: Vec<Option<Vec<Option<i64>>>> = lists
+            .into_iter()
+            .map(|list| if nullable { list } else { Some(list.unwrap_or_default()) })
+            .collect();
+        let mut plain = Plain::empty(Shape::Bytes);
+        for list in &lists {
+            let value = list.as_ref().map(|list| {
+                let mut bytes = Vec::new();
+                list.iter().for_each(|item| put_element(&mut bytes, item.map(Element::Int).as_ref()));
+                Value::Bytes(bytes.into())
+            });
+            plain.push(value.as_ref());
+        }
+        let data_type = DataType::List(ElementType::BigInt);
+        let column = Column { nullable, ..Column::new("c", data_type) };
+        let schema = Schema::new(vec![column]).unwrap();
+        let properties = Arc::new(WriterProperties::builder().build());
+        let root = file_schema(&schema).unwrap();
+        let mut writer = SerializedFileWriter::new(Vec::new(), root, properties).unwrap();
+        let descriptor = writer.schema_descr().column(0);
+        let (chunk, sums) =
+            ColumnPages::make(&descriptor, data_type, Compression::SNAPPY, |pages| match first {
+                true => pages.put_values(&plain),
+                // Codes of a dictionary of lists become values.
+                false => {
+                    let mut sorted: Vec<Value> = (0..plain.len()).filter_map(|row| plain.get(row)).collect();
+                    sorted.sort();
+                    sorted.dedup();
+                    let mut values = Values::empty(Shape::Bytes);
+                    sorted.iter().for_each(|value| values.push(value));
+                    let dictionary = Dictionary::new(values).unwrap();
+                    assert!(!pages.takes_dictionary(&dictionary));
+                    let code = |row| plain.get(row).map_or(sorted.len(), |v| sorted.binary_search(&v).unwrap());
+                    let codes: Vec<u32> = (0..plain.len()).map(|row| code(row) as u32).collect();
+                    pages.put_decoded(&dictionary, &codes)
+                }
+            })
+            .unwrap();
+        prop_assert_eq!(sums.rows, lists.len() as u64);
+        let mut group = writer.next_row_group().unwrap();
+        group.append_column(&chunk.bytes, chunk.close).unwrap();
+        group.close().unwrap();
+        let file: Bytes = writer.into_inner().unwrap().into();
+        prop_assert_eq!(read_lists_of(&file, nullable), lists);
+        let reader = SerializedFileReader::new(file).unwrap();
+        let read = crate::read_schema(reader.metadata().file_metadata()).unwrap();
+        prop_assert_eq!(read.columns()[0].data_type, data_type);
+    }
 }

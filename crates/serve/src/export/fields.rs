@@ -1,15 +1,18 @@
 //! The text of fields, from Arrow arrays.
 //!
 //! It is the text that [`ArrayFormatter`] makes, which writes through three layers of formatting; what is common is written
-//! here, and the rest there. The two are compared in the tests.
+//! here, and the rest there. The two are compared in the tests. Lists are written here only, as JSON, which loads read.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS};
 use coload_types::delimited::push_quoted;
 use coload_types::display::{write_date, write_int, write_micros, write_seconds};
-use coload_types::{DataType, Error, Result};
-use datafusion::arrow::array::{Array, AsArray, BooleanArray, StringArray, StringViewArray};
+use coload_types::{DataType, Error, Result, write_json_string};
+use datafusion::arrow::array::{
+    Array, AsArray, BooleanArray, OffsetSizeTrait, StringArray, StringViewArray,
+};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{
     DataType as ArrowType, Date32Type, Decimal128Type, Int16Type, Int32Type, Int64Type,
@@ -84,7 +87,20 @@ enum Values<'a> {
     Timestamp(&'a [i64], &'static str),
     Text(&'a StringArray),
     View(&'a StringViewArray),
+    /// Where the elements of each list are, their texts, and whether these are bare.
+    List(Vec<Range<usize>>, Box<ColumnTexts<'a>>, Elements),
     Other(ArrayFormatter<'a>, Prefix),
+}
+
+/// How JSON has the elements of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Elements {
+    Bare,
+    /// Bare where there are digits: infinities and what is no number are strings.
+    Floats,
+    Strings,
+    /// They are lists themselves.
+    Lists,
 }
 
 /// What stands before the text that the formatter makes.
@@ -106,7 +122,10 @@ impl<'a> Fields<'a> {
         format: &'a FormatOptions<'_>,
     ) -> Result<Self> {
         let values = Values::of(array, format)?;
-        let is_any = matches!(values, Values::Text(_) | Values::View(_) | Values::Other(..));
+        let is_any = matches!(
+            values,
+            Values::Text(_) | Values::View(_) | Values::List(..) | Values::Other(..)
+        );
         let quotes = match is_any {
             _ if options.texts == Texts::Quoted && is_text(array.data_type()) => Quotes::Always,
             false if !may_be_special(options) => Quotes::Never,
@@ -189,6 +208,31 @@ impl<'a> Values<'a> {
         if let Some(values) = known(array) {
             return Ok(values);
         }
+        let lists = match array.data_type() {
+            ArrowType::List(_) => {
+                let lists = array.as_list::<i32>();
+                Some((ranges(lists.value_offsets()), lists.values()))
+            }
+            ArrowType::LargeList(_) => {
+                let lists = array.as_list::<i64>();
+                Some((ranges(lists.value_offsets()), lists.values()))
+            }
+            _ => None,
+        };
+        if let Some((ranges, elements)) = lists {
+            let written = match elements.data_type() {
+                ArrowType::Boolean => Elements::Bare,
+                ArrowType::Float16 | ArrowType::Float32 | ArrowType::Float64 => Elements::Floats,
+                of if of.is_numeric() => Elements::Bare,
+                ArrowType::List(_) | ArrowType::LargeList(_) => Elements::Lists,
+                _ => Elements::Strings,
+            };
+            let texts = ColumnTexts {
+                values: Values::of(elements.as_ref(), format)?,
+                nulls: elements.logical_nulls(),
+            };
+            return Ok(Values::List(ranges, Box::new(texts), written));
+        }
         let prefix = if is_bytes(array.data_type()) { Prefix::Hex } else { Prefix::None };
         Ok(Values::Other(ArrayFormatter::try_new(array, format).map_err(invalid)?, prefix))
     }
@@ -218,6 +262,9 @@ impl<'a> Values<'a> {
             }
             Values::Text(values) => out.extend_from_slice(values.value(row).as_bytes()),
             Values::View(values) => out.extend_from_slice(values.value(row).as_bytes()),
+            Values::List(ranges, elements, written) => {
+                push_list(ranges[row].clone(), elements, *written, out)?;
+            }
             Values::Other(formatter, prefix) => {
                 let text = formatter.value(row).try_to_string().map_err(invalid)?;
                 if *prefix == Prefix::Hex {
@@ -228,6 +275,40 @@ impl<'a> Values<'a> {
         }
         Ok(())
     }
+}
+
+fn ranges<O: OffsetSizeTrait>(offsets: &[O]) -> Vec<Range<usize>> {
+    offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize()).collect()
+}
+
+fn push_list(
+    range: Range<usize>,
+    elements: &ColumnTexts<'_>,
+    written: Elements,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let mut text = Vec::new();
+    out.push(b'[');
+    for element in range.clone() {
+        if element > range.start {
+            out.extend_from_slice(b", ");
+        }
+        text.clear();
+        let is_bare = match elements.push(element, &mut text)? {
+            false => {
+                out.extend_from_slice(b"null");
+                continue;
+            }
+            true if written == Elements::Floats => text.last().is_some_and(u8::is_ascii_digit),
+            true => written != Elements::Strings,
+        };
+        match is_bare {
+            true => out.extend_from_slice(&text),
+            false => write_json_string(&text, out),
+        }
+    }
+    out.push(b']');
+    Ok(())
 }
 
 /// `HH:MM:SS`, and a fraction of three or six digits if there is one.

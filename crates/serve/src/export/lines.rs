@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::{DataType as ArrowType, FieldRef, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
+use super::fields::ColumnTexts;
 use super::fields::{Fields, invalid, needs_quotes};
 use super::{CsvOptions, Texts, is_bytes, is_text, text_options};
 use crate::memory::text_bytes;
@@ -168,6 +169,11 @@ fn field_text(
     // A column of NULLs has no marks of them.
     if column.is_null(row) || *column.data_type() == ArrowType::Null {
         return Ok(None);
+    }
+    if column.data_type().is_nested() {
+        let mut text = Vec::new();
+        ColumnTexts::new(column)?.push(row, &mut text)?;
+        return String::from_utf8(text).map(Some).map_err(invalid);
     }
     let text = formatter.value(row).try_to_string().map_err(invalid)?;
     Ok(Some(if is_bytes(column.data_type()) { format!("\\x{text}") } else { text }))

@@ -176,7 +176,7 @@ fn summary<'a>(
         );
         let if_number = |text: String| if is_number { text } else { "NULL".to_owned() };
         let end = |function: &str| match column.data_type {
-            DataType::Binary(_) => "NULL".to_owned(),
+            DataType::Binary(_) | DataType::List(_) => "NULL".to_owned(),
             DataType::Boolean => format!("{function}(CAST({name} AS VARCHAR))"),
             _ => format!("CAST({function}({name}) AS VARCHAR)"),
         };

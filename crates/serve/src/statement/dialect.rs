@@ -66,6 +66,10 @@ impl Dialect for Grammar {
         true
     }
 
+    fn supports_array_typedef_with_brackets(&self) -> bool {
+        true
+    }
+
     fn supports_unicode_string_literal(&self) -> bool {
         true
     }

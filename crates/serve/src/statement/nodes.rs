@@ -48,6 +48,7 @@ fn refused_node(node: &LogicalPlan) -> Option<&'static str> {
         | LogicalPlan::Explain(_)
         | LogicalPlan::Analyze(_)
         | LogicalPlan::Distinct(_)
+        | LogicalPlan::Unnest(_)
         | LogicalPlan::DescribeTable(_)
         | LogicalPlan::RecursiveQuery(_) => None,
         // Tables come from the catalog and the listed table functions only; what would read files is none of them.
@@ -55,7 +56,6 @@ fn refused_node(node: &LogicalPlan) -> Option<&'static str> {
             let known = scan.source.downcast_ref::<DefaultTableSource>().is_some();
             (!known).then_some("a scan of something that is no table")
         }
-        LogicalPlan::Unnest(_) => Some("UNNEST"),
         LogicalPlan::Statement(_) => Some("a statement within a plan"),
         LogicalPlan::Dml(_) => Some("a change"),
         LogicalPlan::Ddl(_) => Some("a change of the catalog"),

@@ -116,9 +116,9 @@ fn left_of(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Whether a compound name is written with brackets, as lists and maps are.
-pub(super) fn has_subscript(access: &[AccessExpr]) -> bool {
-    access.iter().any(|part| matches!(part, AccessExpr::Subscript(_)))
+/// Whether what stands behind a value are elements and parts of lists.
+pub(super) fn are_subscripts(access: &[AccessExpr]) -> bool {
+    access.iter().all(|part| matches!(part, AccessExpr::Subscript(_)))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, DateTimeField, Expr, Interval,
-    TypedString, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, Array, BinaryOperator, CaseWhen, CastKind, CeilFloorKind, DataType, DateTimeField,
+    Expr, Interval, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan,
 };
 
-use super::chain::has_subscript;
+use super::chain::are_subscripts;
 use super::like::escape_by_backslash;
 use super::types::{check_type, take_length};
 use super::{CUBE_MAX, WORK_MAX, Walker, postgres, refuse};
@@ -184,7 +184,24 @@ impl Walker<'_> {
                 self.expr(overlay_from)?;
                 self.optional(overlay_for)
             }
+            Expr::Array(Array { elem, named: _ }) => self.exprs(elem),
+            Expr::CompoundFieldAccess { root, access_chain } if are_subscripts(access_chain) => {
+                self.expr(root)?;
+                access_chain.iter_mut().try_for_each(|part| self.subscript(part))
+            }
             other => refuse_form(other),
+        }
+    }
+
+    /// An element of a list, or a part of one.
+    fn subscript(&mut self, part: &mut AccessExpr) -> Result<()> {
+        match part {
+            AccessExpr::Subscript(Subscript::Index { index }) => self.expr(index),
+            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride }) => {
+                let bounds = [lower_bound, upper_bound, stride].into_iter().flatten();
+                bounds.into_iter().try_for_each(|bound| self.expr(bound))
+            }
+            AccessExpr::Dot(_) => refuse("a field of a value", "there are no structs"),
         }
     }
 
@@ -405,11 +422,7 @@ fn refuse_form(expr: &Expr) -> Result<()> {
         Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => {
             ("* in an expression", "it stands in SELECT and in count(*)")
         }
-        Expr::Array(_) => ("an array", "there are none; IN takes a list"),
         Expr::InUnnest { .. } => ("IN UNNEST", "IN takes a list or a subquery"),
-        Expr::CompoundFieldAccess { access_chain, .. } if has_subscript(access_chain) => {
-            ("an element of an array", "there are no arrays")
-        }
         Expr::CompoundFieldAccess { .. } => ("a field of a value", "there are no structs"),
         Expr::JsonAccess { .. } => ("a path into JSON", "there is no JSON"),
         Expr::IsNormalized { .. } => ("IS NORMALIZED", "leave it out"),
@@ -466,7 +479,8 @@ fn refuse_form(expr: &Expr) -> Result<()> {
         | Expr::Cube(_)
         | Expr::Rollup(_)
         | Expr::Tuple(_)
-        | Expr::Interval(_) => {
+        | Expr::Interval(_)
+        | Expr::Array(_) => {
             return Err(Error::Refused(format!("internal error: {expr} was not looked at")));
         }
     };

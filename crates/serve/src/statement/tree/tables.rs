@@ -109,7 +109,19 @@ impl Walker<'_> {
                 self.optional_alias(alias)
             }
             TableFactor::TableFunction { .. } => refuse("TABLE(..)", "write the function itself"),
-            TableFactor::UNNEST { .. } => refuse("UNNEST", "there are no arrays"),
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset,
+                with_offset_alias: _,
+                with_ordinality,
+            } => {
+                if *with_offset || *with_ordinality {
+                    return refuse("WITH ORDINALITY", "number the rows with row_number()");
+                }
+                self.exprs(array_exprs)?;
+                self.optional_alias(alias)
+            }
             TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
                 refuse("JSON_TABLE", "there is no JSON")
             }

@@ -2,7 +2,7 @@
 
 use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
-    CharLengthUnits, CharacterLength, DataType, ExactNumberInfo,
+    ArrayElemTypeDef, CharLengthUnits, CharacterLength, DataType, ExactNumberInfo,
 };
 
 use super::refuse;
@@ -22,6 +22,14 @@ pub(super) fn check_type(data_type: &mut DataType) -> Result<()> {
         D::CharacterVarying(length) | D::CharVarying(length) | D::Nvarchar(length) => {
             D::Varchar(*length)
         }
+        D::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => {
+            check_type(element)?;
+            D::Array(ArrayElemTypeDef::SquareBracket(element.clone(), None))
+        }
         D::Float64 => D::DoublePrecision,
         D::Float32 => D::Real,
         D::Int16 => D::SmallInt(None),
@@ -34,7 +42,11 @@ pub(super) fn check_type(data_type: &mut DataType) -> Result<()> {
         _ => return check_plain(data_type),
     };
     *data_type = replaced;
-    check_plain(data_type)
+    match data_type {
+        // Its elements were looked at.
+        D::Array(_) => Ok(()),
+        other => check_plain(other),
+    }
 }
 
 /// Takes the length out of a type of text, as the planner does not look at it.
