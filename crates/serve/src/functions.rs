@@ -164,7 +164,7 @@ mod tests {
         for (kind, list, names) in [
             (
                 "scalar",
-                &format!("{SCALAR} {LISTS}"),
+                &*format!("{SCALAR} {LISTS}"),
                 scalar.iter().map(|f| f.name()).collect::<Vec<_>>(),
             ),
             ("aggregate", AGGREGATE, aggregate.iter().map(|f| f.name()).collect()),

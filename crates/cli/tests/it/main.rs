@@ -17,6 +17,7 @@ mod guides;
 mod in_place;
 mod inputs;
 mod kill;
+mod lists;
 mod many_inputs;
 mod memory;
 mod memory_served;

@@ -1,7 +1,7 @@
-//! Dates and times as text, and text as dates and times, as loads read and exports write them.
+//! Dates, times and lists as text, and text as these, as loads read and exports write them.
 //!
 //! The engine's casts cut digits beyond microseconds off, move a time by an offset that its type cannot hold, take `'10'` for
-//! ten microseconds after midnight, and write a `T` between date and time. Here a text that is not wholly a value of the
+//! ten microseconds after midnight, write a `T` between date and time, and elements of lists without quotes. Here a text that is not wholly a value of the
 //! type is an error, or NULL where TRY_CAST asks for that, and what is written is read back as the same value.
 //!
 //! A number is no time: its cast to one, or back, is refused, since its unit would be a guess.
@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use coload_types::display::write_int;
-use coload_types::{DataType as StoredType, parse_int};
+use coload_types::{DataType as StoredType, Rule, parse_int, parse_list};
 use datafusion::arrow::array::cast::AsArray;
 use datafusion::arrow::array::{Array, ArrayRef, Int64Array, StringBuilder};
 use datafusion::arrow::compute::cast;
@@ -25,7 +25,9 @@ use datafusion::logical_expr::{
 
 use super::unary::Unary;
 use super::{call, map_values, only, refused};
-use crate::types::UTC;
+use crate::export::ColumnTexts;
+use crate::lists::Lists;
+use crate::types::{UTC, sql_type};
 
 pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (inner, to, wrong) = match &mut expr {
@@ -65,6 +67,7 @@ fn stored(data_type: &ArrowType) -> Option<StoredType> {
         ArrowType::Timestamp(TimeUnit::Microsecond, Some(zone)) if zone.as_ref() == UTC => {
             Some(StoredType::TimestampTz)
         }
+        ArrowType::List(_) => sql_type(data_type),
         _ => None,
     }
 }
@@ -135,6 +138,22 @@ fn read(array: &ArrayRef, to: &ArrowType, wrong: Wrong) -> Result<ArrayRef, Arro
         return Err(ArrowError::CastError(format!("{to} is not read from text")));
     };
     let texts = cast(array, &ArrowType::LargeUtf8)?;
+    let fault = |text: &str, rule: Rule| {
+        ArrowError::CastError(format!("cannot cast '{text}' to {stored}: {}", rule.text()))
+    };
+    if let StoredType::List(element) = stored {
+        let mut lists = Lists::new(element);
+        for text in texts.as_string::<i64>() {
+            let list = match text.map(|text| (text, parse_list(text.as_bytes(), element))) {
+                None => None,
+                Some((_, Ok(list))) => Some(list),
+                Some((_, Err(_))) if wrong == Wrong::Null => None,
+                Some((text, Err(rule))) => return Err(fault(text, rule)),
+            };
+            lists.push(list.as_deref()).map_err(external)?;
+        }
+        return cast(&lists.into_array().map_err(external)?, to);
+    }
     let values = texts
         .as_string::<i64>()
         .iter()
@@ -142,11 +161,7 @@ fn read(array: &ArrayRef, to: &ArrowType, wrong: Wrong) -> Result<ArrayRef, Arro
             None => Ok(None),
             Some((_, Ok(value))) => Ok(Some(value)),
             Some((_, Err(_))) if wrong == Wrong::Null => Ok(None),
-            Some((text, Err(rule))) => Err(ArrowError::CastError(format!(
-                "cannot cast '{text}' to {}: {}",
-                name(to),
-                rule.text()
-            ))),
+            Some((text, Err(rule))) => Err(fault(text, rule)),
         })
         .collect::<Result<Int64Array, _>>()?;
     match to {
@@ -159,6 +174,19 @@ fn written(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let Some(stored) = stored(array.data_type()) else {
         return Err(ArrowError::CastError(format!("{} is not written as text", array.data_type())));
     };
+    if let StoredType::List(_) = stored {
+        let texts = ColumnTexts::new(array).map_err(external)?;
+        let mut out = StringBuilder::new();
+        let mut text = Vec::new();
+        for row in 0..array.len() {
+            text.clear();
+            match texts.push(row, &mut text).map_err(external)? {
+                true => out.append_value(String::from_utf8_lossy(&text)),
+                false => out.append_null(),
+            }
+        }
+        return Ok(Arc::new(out.finish()));
+    }
     let counts = match array.data_type() {
         ArrowType::Date32 => cast(&cast(array, &ArrowType::Int32)?, &ArrowType::Int64)?,
         _ => cast(array, &ArrowType::Int64)?,
@@ -175,6 +203,10 @@ fn written(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         out.append_value(String::from_utf8_lossy(&text));
     }
     Ok(Arc::new(out.finish()))
+}
+
+fn external(error: coload_types::Error) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
 }
 
 /// Bytes of a timestamp with a fraction.
