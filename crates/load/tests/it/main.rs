@@ -7,6 +7,7 @@ mod any_bytes;
 mod arrow;
 mod arrow_damage;
 mod arrow_files;
+mod arrow_nested;
 mod avro_damage;
 mod avro_files;
 mod avro_input;
