@@ -22,6 +22,7 @@ use files::{GroupAt, IndexedFile, index_file, memory_bytes};
 use reading::ParquetReading;
 
 use crate::account::Account;
+use crate::file_parts::{FileParts, PartKind};
 use crate::format::{Format, InputBounds, Leg, Position};
 use crate::hooks::{PartsRead, RowGroupsRead};
 use crate::request::LoadRequest;
@@ -210,6 +211,12 @@ impl Format for Parquet {
             }
         }
         PartsRead { row_groups: Some(groups), ..parts }
+    }
+
+    fn file_parts(&self) -> FileParts {
+        let groups = self.groups.iter().filter(|group| group.rows > 0);
+        let starts = groups.map(|group| (group.file, group.start, group.number));
+        FileParts::new(PartKind::RowGroup, starts)
     }
 
     fn head_bytes(&self) -> u64 {

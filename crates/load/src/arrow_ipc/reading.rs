@@ -12,6 +12,7 @@ use super::cache::Dictionaries;
 use super::files::{ArrowFile, BatchAt, batch_at, index_file};
 use super::input::{FieldsRead, fault, no_dictionary};
 use super::stream::{Reader, StreamBatch};
+use crate::file_parts::{FileParts, PartKind};
 use crate::format::PieceSpan;
 use crate::grain::Grain;
 use crate::typed::{
@@ -73,6 +74,11 @@ impl BlockForm for ArrowForm {
 
     fn block_of(place: &BatchAt) -> Block {
         place.block()
+    }
+
+    fn file_parts(places: &[BatchAt]) -> FileParts {
+        let starts = places.iter().map(|at| (at.file, at.place.start, at.number));
+        FileParts::new(PartKind::RecordBatch, starts)
     }
 
     fn fields_of_file(file: &ArrowFile) -> &FieldsRead {

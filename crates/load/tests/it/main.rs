@@ -35,6 +35,7 @@ mod parquet_files;
 mod parquet_input;
 mod parquet_pruning;
 mod pipeline;
+mod reject_parts;
 mod spaces;
 mod support;
 mod text;
