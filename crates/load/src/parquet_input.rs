@@ -92,7 +92,7 @@ fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
             (rows, turn, bytes) = (0, 0, 0);
         }
         while let Some(group) = groups.next_if(|group| group.file as usize == number) {
-            if group.rows == 0 {
+            if !group.is_read() {
                 continue;
             }
             let of_group: u64 = group.columns.iter().map(|at| at.bytes).sum();
@@ -199,7 +199,7 @@ impl Format for Parquet {
         let mut parts = PartsRead::default();
         let mut groups = RowGroupsRead::default();
         for group in &self.groups {
-            if group.rows == 0 {
+            if !group.is_read() {
                 groups.left_out += 1;
                 continue;
             }
@@ -214,7 +214,7 @@ impl Format for Parquet {
     }
 
     fn file_parts(&self) -> FileParts {
-        let groups = self.groups.iter().filter(|group| group.rows > 0);
+        let groups = self.groups.iter().filter(|group| group.is_read());
         let starts = groups.map(|group| (group.file, group.start, group.number));
         FileParts::new(PartKind::RowGroup, starts)
     }

@@ -104,6 +104,7 @@ pub fn add_span(spans: &mut Vec<PieceSpan>, mut span: PieceSpan) {
             last.rejects.append(&mut span.rejects);
             (last.end, last.rows) = (span.end, last.rows + span.rows);
             last.lines += span.lines;
+            last.filtered += span.filtered;
         }
         _ => spans.push(span),
     }
