@@ -5,11 +5,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use coload_arrow::{
-    ArrowSchema, ArrowType, Batch, BatchLayout, Body, Buffers, DictionaryBatch, FILE_MAGIC, Fault,
-    Field, FieldLayout, Footer, Message, PREFIX_BYTES, Place, Prefix, Result, Slice, SliceValues,
-    TAIL_BYTES, footer_bytes, read_slice, starts_stream, write_json, write_scalar,
+    ArrowColumn, ArrowSchema, Batch, BatchLayout, Body, Buffers, Column, Dictionary,
+    DictionaryBatch, FILE_MAGIC, Fault, Footer, Message, PREFIX_BYTES, Place, Prefix, Result,
+    TAIL_BYTES, footer_bytes, read_column, read_values, starts_stream, write_json, write_scalar,
+    written_bytes,
 };
 use coload_types::Error;
 use libfuzzer_sys::fuzz_target;
@@ -31,8 +33,12 @@ fuzz_target!(|input: &[u8]| {
     let _ = read_file(&file);
 });
 
-/// Values of a dictionary, in parts, and how many.
-type Known = HashMap<i64, Vec<Slice<'static>>>;
+/// Dictionaries by their numbers.
+type Known = HashMap<i64, Arc<Dictionary>>;
+
+fn find(known: &Known, id: i64) -> Result<Arc<Dictionary>> {
+    known.get(&id).cloned().ok_or_else(|| Fault::Damaged(format!("dictionary {id} is not there")))
+}
 
 fn cut<T>() -> Result<T> {
     Err(Fault::Damaged("they end too early".to_owned()))
@@ -114,84 +120,83 @@ fn add_dictionary(
     let Some(field) = schema.field_of_dictionary(id) else { return cut() };
     let batch = &dictionary.batch;
     let layout = BatchLayout::new([&field], batch)?;
-    let held: usize = known.values().flatten().map(Slice::bytes).sum();
+    let held: usize = known.values().map(|known| known.bytes()).sum();
     let buffers = Buffers::new(batch, body, BYTES_MAX.saturating_sub(held as u64));
-    let values = read_slice(&field, &layout.fields[0], &buffers, 0..batch.rows)?;
-    check_size(&values, batch.rows);
-    look(&values, &field.values, &Known::new());
-    let all = known.entry(id).or_default();
-    if !dictionary.is_delta {
-        all.clear();
+    let inner = |id| find(known, id);
+    let column = read_values(&field, &layout.fields[0], &buffers, 0..batch.rows, &inner)?;
+    check_size(&column, batch.rows);
+    look(&column);
+    // One whose values are keys of another one is none.
+    if column.dictionary.is_some() {
+        return Ok(());
     }
-    all.push(values.into_owned());
+    let part = column.slice.into_owned();
+    let made = match known.get(&id).filter(|_| dictionary.is_delta) {
+        Some(before) => before.with(part),
+        None => Dictionary::new(field.values_read(), part),
+    };
+    known.insert(id, Arc::new(made));
     Ok(())
 }
 
 fn read_batch(schema: &ArrowSchema, batch: &Batch, body: &Part<'_>, known: &Known) -> Result<()> {
     let _ = Buffers::new(batch, body, BYTES_MAX).total_bytes();
     let layout = BatchLayout::new(&schema.fields, batch)?;
-    for (field, layout) in schema.fields.iter().zip(&layout.fields) {
-        let _ = field.to_string();
-        let _ = field.values.sql_type();
+    for column in schema.columns()? {
+        let _ = column.values.sql_type();
+        let of = (schema, &column);
+        let _ = written_bytes(of, &layout, &Buffers::new(batch, body, BYTES_MAX), &|_| u64::MAX);
         // What is wrong with one column is no matter of the next.
-        let _ = read_field(field, layout, (batch, body), known);
+        let _ = read_field(of, &layout, (batch, body), known);
     }
     Ok(())
 }
 
 fn read_field(
-    field: &Field,
-    layout: &FieldLayout,
+    of: (&ArrowSchema, &ArrowColumn),
+    layout: &BatchLayout,
     (batch, body): (&Batch, &Part<'_>),
     known: &Known,
 ) -> Result<()> {
     let half = batch.rows / 2;
-    let read = |rows: Range<u64>| -> Result<Slice<'_>> {
-        let slice = read_slice(field, layout, &Buffers::new(batch, body, BYTES_MAX), rows.clone())?;
-        check_size(&slice, rows.end - rows.start);
-        Ok(slice)
+    let read = |rows: Range<u64>| -> Result<Column<'_>> {
+        let buffers = Buffers::new(batch, body, BYTES_MAX);
+        let column = read_column(of, layout, &buffers, rows.clone(), &|id| find(known, id))?;
+        check_size(&column, rows.end - rows.start);
+        Ok(column)
     };
     let (first, second) = (read(0..half), read(half..batch.rows));
     let whole = read(0..batch.rows)?;
-    let texts = look(&whole, &field.values, known);
     // What is in order as a whole is so in parts.
     let (first, second) = (first.unwrap(), second.unwrap());
-    for (row, text) in texts {
-        let (slice, row) =
-            if row < first.rows { (&first, row) } else { (&second, row - first.rows) };
-        assert_eq!(text, text_of(slice, &field.values, known, row));
+    for (row, text) in look(&whole) {
+        let (column, row) = if row < first.slice.rows {
+            (&first, row)
+        } else {
+            (&second, row - first.slice.rows)
+        };
+        assert_eq!(text, text_of(column, row));
     }
-    let owned = second.clone().into_owned();
-    assert_eq!(look(&owned, &field.values, known), look(&second, &field.values, known));
+    let before = look(&second);
+    let Column { values, slice, dictionary } = second;
+    assert_eq!(look(&Column { values, slice: slice.into_owned(), dictionary }), before);
     Ok(())
 }
 
-fn check_size(slice: &Slice<'_>, rows: u64) {
-    assert_eq!(slice.rows as u64, rows);
-    assert!(slice.bytes() as u64 <= FACTOR * BYTES_MAX);
+fn check_size(column: &Column<'_>, rows: u64) {
+    assert_eq!(column.slice.rows as u64, rows);
+    assert!(column.slice.bytes() as u64 <= FACTOR * BYTES_MAX);
 }
 
 /// Values of the first rows and the last ones.
-fn look(slice: &Slice<'_>, values: &ArrowType, known: &Known) -> Vec<(usize, Option<Vec<u8>>)> {
-    let rows = slice.rows;
+fn look(column: &Column<'_>) -> Vec<(usize, Option<Vec<u8>>)> {
+    let rows = column.slice.rows;
     let looked_at = (0..rows.min(ROWS_LOOKED_AT)).chain(rows.saturating_sub(ROWS_LOOKED_AT)..rows);
-    looked_at.map(|row| (row, text_of(slice, values, known, row))).collect()
+    looked_at.map(|row| (row, text_of(column, row))).collect()
 }
 
-fn text_of(slice: &Slice<'_>, values: &ArrowType, known: &Known, row: usize) -> Option<Vec<u8>> {
-    let value = match &slice.values {
-        SliceValues::Keys(..) if slice.is_null(row) => None,
-        SliceValues::Keys(keys, id) => {
-            let mut key = keys[row] as usize;
-            let part = known.get(id)?.iter().find(|part| {
-                let is_here = key < part.rows;
-                key -= if is_here { 0 } else { part.rows };
-                is_here
-            })?;
-            part.get(values, key)
-        }
-        _ => slice.get(values, row),
-    }?;
+fn text_of(column: &Column<'_>, row: usize) -> Option<Vec<u8>> {
+    let value = column.get(row)?;
     let mut text = Vec::new();
     write_scalar(value, &mut text);
     write_json(value, &mut text);

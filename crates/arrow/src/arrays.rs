@@ -6,6 +6,7 @@
 //! Cost: nothing a value of fixed width, 8 bytes a row of text, 4 of a dictionary; 16 are looked at where there are views.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 
 use arrow_buffer::Buffer;
@@ -13,12 +14,16 @@ use arrow_data::ArrayData;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use arrow_schema::Schema;
 
+use crate::column::{ArrowColumn, no_such_field};
+use crate::dictionary::{Column, DictionariesOf};
 use crate::fault::{Fault, Result};
 use crate::message::Message;
+use crate::nested::{FieldRows, both, check_rows, column_at, items_of};
 use crate::schema::{ArrowSchema, Encoding, Field, IntType};
-use crate::slice::{Bits, Slice, SliceValues, int_at};
+use crate::sizes::text_bytes_of_value;
+use crate::slice::{Bits, Slice, SliceValues, int_at, no_column_holds};
 use crate::strings::{Strings, VIEW_BYTES, View};
-use crate::types::ArrowType;
+use crate::types::{ArrowType, Composite};
 
 /// The fields of a schema.
 ///
@@ -38,45 +43,87 @@ pub fn schema_of(schema: &Schema) -> Result<ArrowSchema> {
     }
 }
 
-/// Reads rows of an array that is one of the field.
+/// Reads rows of a column, those of the array of its field; they may take `bytes_max` beside what they borrow.
 ///
 /// # Errors
-/// `Damaged` when the array contradicts itself, `Unknown` for a type that no column holds.
-pub fn read_array<'a>(field: &Field, data: &'a ArrayData, rows: Range<usize>) -> Result<Slice<'a>> {
-    if rows.start > rows.end || rows.end > data.len() {
-        return Err(Fault::damaged(format!("rows {rows:?} of an array of {}", data.len())));
-    }
-    Read { field, data, first: data.offset() + rows.start, from: rows.start, rows: rows.len() }
-        .slice()
+/// `Damaged` when the array contradicts itself, `Unknown` for a type that no column holds, `TooLarge` when texts of lists take more than
+/// they may; those of `dictionaries`.
+pub fn read_array_column<'a>(
+    (schema, column): (&ArrowSchema, &ArrowColumn),
+    data: &'a ArrayData,
+    rows: Range<usize>,
+    bytes_max: u64,
+    dictionaries: DictionariesOf<'_>,
+) -> Result<Column<'a>> {
+    let (first, path) = column.path.split_first().ok_or_else(|| no_such_field(0))?;
+    let field = schema.fields.get(*first).ok_or_else(|| no_such_field(*first))?;
+    let left = Cell::new(bytes_max);
+    column_at(Read::new(field, data, rows, &left)?, path, dictionaries)
 }
 
-/// The array of the values of a field's dictionary: that of its runs, if it has these.
-pub fn dictionary_of<'a>(field: &Field, data: &'a ArrayData) -> Option<&'a ArrayData> {
-    match field.encoding {
-        Encoding::Plain => None,
-        Encoding::Dictionary { .. } => data.child_data().first(),
-        Encoding::Runs(_) => dictionary_of(field.children.get(1)?, data.child_data().get(1)?),
-    }
+/// Reads all values of an array, which is one of the field, and may take `bytes_max` beside what they borrow.
+///
+/// # Errors
+/// As [`read_array_column`].
+pub fn read_array<'a>(
+    field: &Field,
+    data: &'a ArrayData,
+    bytes_max: u64,
+    dictionaries: DictionariesOf<'_>,
+) -> Result<Column<'a>> {
+    let left = Cell::new(bytes_max);
+    column_at(Read::new(field, data, 0..data.len(), &left)?, &[], dictionaries)
 }
 
-/// Bytes that the rows of an array take, were they an array of their own.
-pub fn array_bytes(field: &Field, data: &ArrayData) -> usize {
-    let rows = data.len();
-    let read = Read { field, data, first: data.offset(), from: 0, rows };
-    let own = match (field.encoding, &field.values) {
-        (Encoding::Dictionary { .. } | Encoding::Runs(_), _) => rows * 4,
-        (_, ArrowType::Bool) => rows / 8,
-        (_, ArrowType::Text(width) | ArrowType::Binary(width)) => {
-            rows * 8 + read.span(*width).map_or(0, |span| span.len())
+/// A dictionary of arrays: its number, the field that its values are of, and their array.
+#[derive(Debug)]
+pub struct ArrayDictionary<'a> {
+    /// Its number.
+    pub id: i64,
+    /// The field of the values.
+    pub field: Field,
+    /// The values.
+    pub data: &'a ArrayData,
+}
+
+/// The dictionaries of the column of a field's array; those within another one come before it.
+pub fn dictionaries_of<'a>(
+    (schema, column): (&ArrowSchema, &ArrowColumn),
+    data: &'a ArrayData,
+) -> Vec<ArrayDictionary<'a>> {
+    fn add<'a>(field: &Field, data: &'a ArrayData, out: &mut Vec<ArrayDictionary<'a>>) {
+        if let (Encoding::Dictionary { id, .. }, [values]) = (field.encoding, data.child_data()) {
+            let field = Field { encoding: Encoding::Plain, ..field.clone() };
+            add(&field, values, out);
+            out.push(ArrayDictionary { id, field, data: values });
+            return;
         }
-        (_, ArrowType::TextView | ArrowType::BinaryView) => rows * VIEW_BYTES + read.view_bytes(),
-        (_, other) => rows * other.width().unwrap_or(0),
-    };
-    own + data.nulls().map_or(0, |_| rows / 8)
+        let children = field.children.iter().zip(data.child_data());
+        children.for_each(|(field, data)| add(field, data, out));
+    }
+    let mut out = Vec::new();
+    let at = column.path[1..].iter().try_fold(data, |data, child| data.child_data().get(*child));
+    if let (Some(field), Some(data)) = (column.inner(schema), at) {
+        add(field, data, &mut out);
+    }
+    out
+}
+
+/// Bytes that the rows of a column take, of the array of its field, were they an array of their own; of lists, those of their texts, about.
+pub fn array_bytes((schema, column): (&ArrowSchema, &ArrowColumn), data: &ArrayData) -> usize {
+    let left = Cell::new(u64::MAX);
+    let read = |field| Read::new(field, data, 0..data.len(), &left);
+    let found = schema.fields.get(column.field()).and_then(|field| read(field).ok());
+    let inner = found.and_then(|read| {
+        column.path[1..].iter().try_fold(read, |read, child| read.child(*child, read.rows()).ok())
+    });
+    inner.map_or(0, |read| read.bytes())
 }
 
 /// Rows of an array that are read.
 struct Read<'f, 'a> {
+    /// Bytes that may still be taken.
+    left: &'f Cell<u64>,
     field: &'f Field,
     data: &'a ArrayData,
     /// The first row in the buffers.
@@ -86,12 +133,38 @@ struct Read<'f, 'a> {
     rows: usize,
 }
 
-impl<'a> Read<'_, 'a> {
-    fn slice(&self) -> Result<Slice<'a>> {
+impl<'a> FieldRows<'a> for Read<'_, 'a> {
+    fn field(&self) -> &Field {
+        self.field
+    }
+
+    fn rows(&self) -> Range<u64> {
+        self.first as u64..(self.first + self.rows) as u64
+    }
+
+    fn valid(&self) -> Result<Option<Bits<'a>>> {
+        let Some(nulls) = self.data.nulls().filter(|nulls| nulls.null_count() > 0) else {
+            return Ok(None);
+        };
+        self.bits(nulls.validity(), nulls.offset() + self.from).map(Some)
+    }
+
+    fn ints(&self, buffer: usize, width: usize, more: usize) -> Result<Cow<'a, [u8]>> {
+        self.fixed_of(buffer, width, self.rows + more).map(Cow::Borrowed)
+    }
+
+    fn child(&self, number: usize, rows: Range<u64>) -> Result<Self> {
+        let found = self.field.children.get(number).zip(self.data.child_data().get(number));
+        let (field, data) = found.ok_or_else(|| no_such_field(number))?;
+        check_rows(field, &rows, data.len() as u64)?;
+        Read::new(field, data, rows.start as usize..rows.end as usize, self.left)
+    }
+
+    fn slice(&self, above: Option<Bits<'a>>) -> Result<Slice<'a>> {
         if let Encoding::Runs(ends) = self.field.encoding {
-            return self.runs(ends);
+            return Ok(self.runs(ends)?.masked(above));
         }
-        let valid = self.valid()?;
+        let valid = both(self.valid()?, above, self.rows);
         let values = match (self.field.encoding, &self.field.values) {
             (Encoding::Dictionary { id, index }, _) => {
                 SliceValues::Keys(self.keys(index, valid.as_ref())?, id)
@@ -104,11 +177,8 @@ impl<'a> Read<'_, 'a> {
             (_, ArrowType::TextView | ArrowType::BinaryView) => {
                 SliceValues::Strings(self.views(valid.as_ref())?)
             }
-            (_, ArrowType::Other(name, _)) => {
-                return Err(Fault::Unknown(format!(
-                    "field {} is {name}, which no column holds",
-                    self.field.name
-                )));
+            (_, ArrowType::Composite(_) | ArrowType::Other(..)) => {
+                return Err(no_column_holds(self.field));
             }
             (_, other) => {
                 let width = other.width().unwrap_or(0);
@@ -116,6 +186,69 @@ impl<'a> Read<'_, 'a> {
             }
         };
         Ok(Slice::new(self.rows, valid, values))
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        let left = self.left.get().checked_sub(bytes).ok_or(Fault::TooLarge(bytes))?;
+        self.left.set(left);
+        Ok(())
+    }
+
+    fn bytes_left(&self) -> u64 {
+        self.left.get()
+    }
+}
+
+impl<'f, 'a> Read<'f, 'a> {
+    fn new(
+        field: &'f Field,
+        data: &'a ArrayData,
+        rows: Range<usize>,
+        left: &'f Cell<u64>,
+    ) -> Result<Self> {
+        if rows.start > rows.end || rows.end > data.len() {
+            return Err(Fault::damaged(format!("rows {rows:?} of an array of {}", data.len())));
+        }
+        let first = data.offset() + rows.start;
+        Ok(Read { left, field, data, first, from: rows.start, rows: rows.len() })
+    }
+
+    /// Bytes that the rows take, were they an array of their own.
+    fn bytes(&self) -> usize {
+        let (rows, field) = (self.rows, self.field);
+        let own = match (field.encoding, &field.values) {
+            (Encoding::Dictionary { .. } | Encoding::Runs(_), _) => rows * 4,
+            (_, ArrowType::Bool) => rows / 8,
+            (_, ArrowType::Text(width) | ArrowType::Binary(width)) => {
+                rows * 8 + self.span(*width).map_or(0, |span| span.len())
+            }
+            (_, ArrowType::TextView | ArrowType::BinaryView) => {
+                rows * VIEW_BYTES + self.view_bytes()
+            }
+            (_, ArrowType::Composite(_)) => rows * 8 + self.text_bytes(),
+            (_, other) => rows * other.width().unwrap_or(0),
+        };
+        own + self.data.nulls().map_or(0, |_| rows / 8)
+    }
+
+    /// Bytes that the rows take as texts within one, about.
+    fn text_bytes(&self) -> usize {
+        let field = self.field;
+        let (Encoding::Plain, ArrowType::Composite(of)) = (field.encoding, &field.values) else {
+            return self.rows * text_bytes_of_value(field) + self.bytes();
+        };
+        let Ok((_, items)) = self.valid().and_then(|valid| items_of(self, *of, valid.as_ref()))
+        else {
+            return 0;
+        };
+        let count = field.children.len();
+        let children = (0..count).filter_map(|child| self.child(child, items.clone()).ok());
+        let names = match of {
+            Composite::Struct => field.children.iter().map(|child| child.name.len() + 4).sum(),
+            _ => 0,
+        };
+        self.rows * (names + text_bytes_of_value(field))
+            + children.map(|c| c.text_bytes()).sum::<usize>()
     }
 
     fn damaged(&self, what: &str) -> Fault {
@@ -129,13 +262,6 @@ impl<'a> Read<'_, 'a> {
             .ok_or_else(|| self.damaged("an array without values"))
     }
 
-    fn valid(&self) -> Result<Option<Bits<'a>>> {
-        let Some(nulls) = self.data.nulls().filter(|nulls| nulls.null_count() > 0) else {
-            return Ok(None);
-        };
-        self.bits(nulls.validity(), nulls.offset() + self.from).map(Some)
-    }
-
     /// The bits of the rows, the first of which is this one of a buffer.
     fn bits(&self, buffer: &'a [u8], first: usize) -> Result<Bits<'a>> {
         let bytes = buffer.get(first / 8..(first + self.rows).div_ceil(8));
@@ -145,9 +271,14 @@ impl<'a> Read<'_, 'a> {
 
     /// So many values of the rows, which have so many bytes each.
     fn fixed(&self, width: usize, count: usize) -> Result<&'a [u8]> {
+        self.fixed_of(0, width, count)
+    }
+
+    /// The same of one of the buffers.
+    fn fixed_of(&self, buffer: usize, width: usize, count: usize) -> Result<&'a [u8]> {
         let at = |row: usize| row.checked_mul(width);
         let range = at(self.first).zip(at(self.first + count));
-        let bytes = range.and_then(|(from, to)| self.data.buffers().first()?.get(from..to));
+        let bytes = range.and_then(|(from, to)| self.data.buffers().get(buffer)?.get(from..to));
         bytes.ok_or_else(|| self.damaged("fewer values than rows"))
     }
 
@@ -260,7 +391,8 @@ impl<'a> Read<'_, 'a> {
             return Err(self.damaged("runs that end before the last row"));
         }
         let first = first.unwrap_or(0);
-        Ok(read_array(values_field, values_data, first..last.max(first))?.indexed(keys))
+        let of_values = Read::new(values_field, values_data, first..last.max(first), self.left)?;
+        Ok(of_values.slice(None)?.indexed(keys))
     }
 }
 

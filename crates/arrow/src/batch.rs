@@ -177,6 +177,7 @@ impl Walk<'_> {
                 self.variadic += 1;
                 2 + variadic
             }
+            (Encoding::Plain, ArrowType::Composite(of)) => of.buffers(),
             (Encoding::Plain, ArrowType::Other(_, Nesting::Buffers(count))) => *count,
             (Encoding::Plain, ArrowType::Other(_, Nesting::Union(count))) => {
                 count + usize::from(self.batch.has_old_unions)

@@ -131,6 +131,11 @@ impl<'a> Buffers<'a> {
         Ok(Cow::Owned(all))
     }
 
+    /// Bytes that may still be read.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.get()
+    }
+
     /// So many bytes are taken, whatever of the buffers they are made of.
     ///
     /// # Errors

@@ -18,25 +18,33 @@
 mod arrays;
 mod batch;
 mod buffers;
+mod column;
+mod dictionary;
 mod fault;
 mod footer;
 mod json;
 mod message;
+mod nested;
 mod schema;
+mod sizes;
 mod slice;
 mod strings;
 mod types;
 mod value;
 
-pub use arrays::{array_bytes, dictionary_of, read_array, schema_of};
+pub use arrays::{
+    ArrayDictionary, array_bytes, dictionaries_of, read_array, read_array_column, schema_of,
+};
 pub use batch::{Batch, BatchLayout, FieldLayout};
 pub use buffers::{Body, Buffers};
+pub use column::ArrowColumn;
+pub use dictionary::{Column, DictionariesOf, Dictionary};
 pub use fault::{Fault, Result};
 pub use footer::{FILE_MAGIC, Footer, TAIL_BYTES, footer_bytes};
-pub use json::write_json;
+pub use json::{Brackets, JsonRows, JsonText, json_name, write_json};
 pub use message::{DictionaryBatch, Message, PREFIX_BYTES, Place, Prefix, starts_stream};
 pub use schema::{ArrowSchema, Encoding, Field, IntType};
-pub use slice::{Bits, Slice, SliceValues, read_slice};
+pub use slice::{Bits, Slice, SliceValues, read_column, read_slice, read_values, written_bytes};
 pub use strings::Strings;
-pub use types::{ArrowType, Nesting, Unit};
+pub use types::{ArrowType, Composite, Nesting, Unit};
 pub use value::{Scalar, int96, write_scalar};

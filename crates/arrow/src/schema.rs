@@ -5,13 +5,13 @@ use std::fmt;
 use arrow_ipc as ipc;
 
 use crate::fault::{Fault, Result};
-use crate::types::{ArrowType, Nesting, Unit};
+use crate::types::{ArrowType, Composite, Nesting, Unit};
 
 /// Deepest nesting of fields that is read; the verifier of the metadata allows little more.
 const DEPTH_MAX: usize = 32;
 /// Most bytes of names and zones. Fields of hostile metadata may share one, and so may fields share those within them: what
 /// is decoded has many times the bytes of the metadata then.
-const TEXT_BYTES_MAX: usize = 64 << 20;
+pub(crate) const TEXT_BYTES_MAX: usize = 64 << 20;
 /// Bytes that a field counts beside its texts.
 const FIELD_BYTES: usize = size_of::<Field>();
 /// Where the name of an extension stands in the metadata of a field.
@@ -66,10 +66,49 @@ pub struct IntType {
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.encoding {
-            Encoding::Plain => self.values.fmt(f),
-            Encoding::Dictionary { .. } => write!(f, "dictionary<{}>", self.values),
-            Encoding::Runs(_) => write!(f, "run_end_encoded<{}>", self.values),
+        match (self.encoding, &self.children[..]) {
+            (Encoding::Plain, _) => self.write_values(f),
+            (Encoding::Dictionary { .. }, _) => {
+                f.write_str("dictionary<")?;
+                self.write_values(f)?;
+                f.write_str(">")
+            }
+            (Encoding::Runs(_), [_, values]) => write!(f, "run_end_encoded<{values}>"),
+            (Encoding::Runs(_), _) => write!(f, "run_end_encoded<{}>", self.values),
+        }
+    }
+}
+
+impl Field {
+    /// Writes what its values are, whatever they are encoded by.
+    fn write_values(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ArrowType::Composite(of) = self.values else { return write!(f, "{}", self.values) };
+        write!(f, "{}<", self.values)?;
+        let within = self.fields_within();
+        for (number, field) in within.iter().enumerate() {
+            if number > 0 {
+                f.write_str(", ")?;
+            }
+            match of {
+                Composite::Struct => write!(f, "{}: {field}", field.name)?,
+                _ => write!(f, "{field}")?,
+            }
+        }
+        f.write_str(">")?;
+        match of {
+            Composite::FixedList(items) => write!(f, "[{items}]"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fields whose values are within its own: of a map keys and values.
+    pub(crate) fn fields_within(&self) -> &[Field] {
+        match (&self.values, self.encoding) {
+            (
+                ArrowType::Composite(Composite::Map),
+                Encoding::Plain | Encoding::Dictionary { .. },
+            ) => self.children.first().map_or(&[], |entries| &entries.children),
+            _ => &self.children,
         }
     }
 }
@@ -85,15 +124,6 @@ impl Field {
         match self.encoding {
             Encoding::Dictionary { id, .. } if id == number => Some(self.of_dictionary()),
             _ => self.children.iter().find_map(|child| child.find_dictionary(number)),
-        }
-    }
-
-    /// The number of the dictionary that its values stand in, if they do: that of its runs, if it has these.
-    pub fn dictionary(&self) -> Option<i64> {
-        match self.encoding {
-            Encoding::Plain => None,
-            Encoding::Dictionary { id, .. } => Some(id),
-            Encoding::Runs(_) => self.children.get(1)?.dictionary(),
         }
     }
 }
@@ -153,7 +183,16 @@ fn decode_field(field: ipc::Field<'_>, depth: usize, left: &mut usize) -> Result
         values = runs.values.clone();
         encoding = Encoding::Runs(IntType { width: *width, signed: true });
     }
+    if let ArrowType::Composite(of) = values
+        && encoding == Encoding::Plain
+    {
+        check_children(&name, of, &children)?;
+    }
     if let Some(dictionary) = field.dictionary() {
+        if children.iter().any(|child| child.find_dictionary(dictionary.id()).is_some()) {
+            let text = format!("field {name}: values of dictionary {} within it", dictionary.id());
+            return Err(Fault::damaged(text));
+        }
         let index = match dictionary.indexType() {
             None => IntType { width: 4, signed: true },
             Some(int) => int_type(int)?,
@@ -170,7 +209,28 @@ fn decode_field(field: ipc::Field<'_>, depth: usize, left: &mut usize) -> Result
     Ok(Field { name, nullable: field.nullable(), values, encoding, children })
 }
 
-fn take(left: &mut usize, bytes: usize) -> Result<()> {
+/// Checks that a value can be made of the fields within it.
+fn check_children(name: &str, of: Composite, children: &[Field]) -> Result<()> {
+    let is_right = match (of, children) {
+        (Composite::Struct, _) => true,
+        (Composite::Map, [entries]) => {
+            entries.values == ArrowType::Composite(Composite::Struct)
+                && entries.encoding == Encoding::Plain
+                && entries.children.len() == 2
+        }
+        (_, children) => children.len() == 1,
+    };
+    match is_right {
+        true => Ok(()),
+        false => {
+            let of = ArrowType::Composite(of);
+            let text = format!("field {name}: a {of} with other fields than it has");
+            Err(Fault::damaged(text))
+        }
+    }
+}
+
+pub(crate) fn take(left: &mut usize, bytes: usize) -> Result<()> {
     *left = left.checked_sub(bytes).ok_or_else(|| {
         Fault::Unknown(format!(
             "the fields of the Arrow data take over {TEXT_BYTES_MAX} bytes with their names, and no more are read"
@@ -266,13 +326,18 @@ fn decode_type(field: ipc::Field<'_>, children: &[Field]) -> Result<ArrowType> {
         }
         ipc::Type::Interval => ArrowType::Other("interval", Buffers(2)),
         ipc::Type::Duration => ArrowType::Other("duration", Buffers(2)),
-        ipc::Type::List => ArrowType::Other("list", Buffers(2)),
-        ipc::Type::LargeList => ArrowType::Other("large_list", Buffers(2)),
-        ipc::Type::ListView => ArrowType::Other("list_view", Buffers(3)),
-        ipc::Type::LargeListView => ArrowType::Other("large_list_view", Buffers(3)),
-        ipc::Type::FixedSizeList => ArrowType::Other("fixed_size_list", Buffers(1)),
-        ipc::Type::Struct_ => ArrowType::Other("struct", Buffers(1)),
-        ipc::Type::Map => ArrowType::Other("map", Buffers(2)),
+        ipc::Type::List => ArrowType::Composite(Composite::List(4)),
+        ipc::Type::LargeList => ArrowType::Composite(Composite::List(8)),
+        ipc::Type::ListView => ArrowType::Composite(Composite::ListView(4)),
+        ipc::Type::LargeListView => ArrowType::Composite(Composite::ListView(8)),
+        ipc::Type::FixedSizeList => {
+            let items = field.type_as_fixed_size_list().ok_or_else(missing)?.listSize();
+            let items = usize::try_from(items);
+            let items = items.map_err(|_| Fault::damaged("a list of fewer than 0 items"))?;
+            ArrowType::Composite(Composite::FixedList(items))
+        }
+        ipc::Type::Struct_ => ArrowType::Composite(Composite::Struct),
+        ipc::Type::Map => ArrowType::Composite(Composite::Map),
         ipc::Type::Union => match field.type_as_union().ok_or_else(missing)?.mode() {
             ipc::UnionMode::Sparse => ArrowType::Other("sparse_union", Union(1)),
             ipc::UnionMode::Dense => ArrowType::Other("dense_union", Union(2)),

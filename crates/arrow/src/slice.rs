@@ -6,10 +6,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::batch::FieldLayout;
+use crate::batch::{BatchLayout, FieldLayout};
 use crate::buffers::Buffers;
+use crate::column::{ArrowColumn, no_such_field};
+use crate::dictionary::{Column, DictionariesOf};
 use crate::fault::{Fault, Result};
-use crate::schema::{Encoding, Field, IntType};
+use crate::nested::{FieldRows, both, check_rows, column_at};
+use crate::schema::{ArrowSchema, Encoding, Field, IntType};
+use crate::sizes::text_bytes;
 use crate::strings::{Strings, VIEW_BYTES, View};
 use crate::types::ArrowType;
 
@@ -131,7 +135,7 @@ impl<'a> Slice<'a> {
     }
 }
 
-/// Reads rows of a field of a batch.
+/// Reads rows of a field of a batch that has no others within it: keys of a dictionary as they are.
 ///
 /// # Errors
 /// `Damaged` when its buffers contradict themselves, `Unknown` for a type that no column holds, `TooLarge` when more
@@ -142,42 +146,58 @@ pub fn read_slice<'a>(
     buffers: &Buffers<'a>,
     rows: Range<u64>,
 ) -> Result<Slice<'a>> {
-    let (length, nulls) = buffers.batch().nodes[layout.node];
-    if rows.start > rows.end || rows.end > length {
-        return Err(Fault::damaged(format!("rows {rows:?} of a column of {length}")));
-    }
-    let read = Read { field, layout, buffers, rows, length };
-    if let Encoding::Runs(ends) = field.encoding {
-        return read.runs(ends);
-    }
-    let is_null_type = field.values == ArrowType::Null && field.encoding == Encoding::Plain;
-    let valid = match nulls {
-        0 => None,
-        _ if is_null_type => None,
-        _ => Some(read.bits(0)?),
+    Read::new(field, layout, buffers, rows)?.slice(None)
+}
+
+/// Reads rows of a field of a batch, whatever is within it, as a column: the values of a dictionary.
+///
+/// # Errors
+/// As [`read_slice`], and those of `dictionaries`.
+pub fn read_values<'a>(
+    field: &Field,
+    layout: &FieldLayout,
+    buffers: &Buffers<'a>,
+    rows: Range<u64>,
+    dictionaries: DictionariesOf<'_>,
+) -> Result<Column<'a>> {
+    column_at(Read::new(field, layout, buffers, rows)?, &[], dictionaries)
+}
+
+/// Reads rows of a column of a batch.
+///
+/// # Errors
+/// As [`read_values`].
+pub fn read_column<'a>(
+    (schema, column): (&ArrowSchema, &ArrowColumn),
+    layout: &BatchLayout,
+    buffers: &Buffers<'a>,
+    rows: Range<u64>,
+    dictionaries: DictionariesOf<'_>,
+) -> Result<Column<'a>> {
+    let (first, path) = column.path.split_first().ok_or_else(|| no_such_field(0))?;
+    let found = schema.fields.get(*first).zip(layout.fields.get(*first));
+    let (field, layout) = found.ok_or_else(|| no_such_field(*first))?;
+    column_at(Read::new(field, layout, buffers, rows)?, path, dictionaries)
+}
+
+/// Bytes that the rows of a column of a batch take as texts, about, if it is one of lists or maps; `of_key` tells those of a value of a
+/// dictionary.
+///
+/// # Errors
+/// Those of reading the lengths of compressed buffers.
+pub fn written_bytes(
+    (schema, column): (&ArrowSchema, &ArrowColumn),
+    layout: &BatchLayout,
+    buffers: &Buffers<'_>,
+    of_key: &dyn Fn(i64) -> u64,
+) -> Result<u64> {
+    let Some(field) = column.inner(schema).filter(|field| field.is_composite()) else {
+        return Ok(0);
     };
-    let values = match (field.encoding, &field.values) {
-        (Encoding::Dictionary { id, index }, _) => SliceValues::Keys(read.keys(index, &valid)?, id),
-        (_, ArrowType::Null) => SliceValues::Nothing,
-        (_, ArrowType::Bool) => SliceValues::Bits(read.bits(1)?),
-        (_, ArrowType::Text(width) | ArrowType::Binary(width)) => {
-            SliceValues::Strings(read.strings(*width)?)
-        }
-        (_, ArrowType::TextView | ArrowType::BinaryView) => {
-            SliceValues::Strings(read.views(&valid)?)
-        }
-        (_, ArrowType::Other(name, _)) => {
-            return Err(Fault::Unknown(format!(
-                "field {} is {name}, which no column holds",
-                field.name
-            )));
-        }
-        (_, other) => {
-            let width = other.width().unwrap_or(0);
-            SliceValues::Fixed(width, read.fixed(1, width)?)
-        }
-    };
-    Ok(Slice { rows: read.count(), valid, values })
+    let top = layout.fields.get(column.field()).ok_or_else(|| no_such_field(column.field()))?;
+    let mut path = column.path[1..].iter();
+    let layout = path.try_fold(top, |layout, child| layout.children.get(*child));
+    text_bytes(field, layout.unwrap_or(top), buffers, of_key)
 }
 
 /// Rows of a field that are read.
@@ -190,9 +210,93 @@ struct Read<'r, 'a> {
     length: u64,
 }
 
-impl<'a> Read<'_, 'a> {
-    fn count(&self) -> usize {
-        (self.rows.end - self.rows.start) as usize
+impl<'a> FieldRows<'a> for Read<'_, 'a> {
+    fn field(&self) -> &Field {
+        self.field
+    }
+
+    fn rows(&self) -> Range<u64> {
+        self.rows.clone()
+    }
+
+    fn valid(&self) -> Result<Option<Bits<'a>>> {
+        let (_, nulls) = self.buffers.batch().nodes[self.layout.node];
+        let has_bits = match self.field.encoding {
+            Encoding::Plain => self.field.values != ArrowType::Null,
+            Encoding::Dictionary { .. } => true,
+            Encoding::Runs(_) => false,
+        };
+        (has_bits && nulls > 0).then(|| self.bits(0)).transpose()
+    }
+
+    fn ints(&self, buffer: usize, width: usize, more: usize) -> Result<Cow<'a, [u8]>> {
+        let rows = self.rows.start..self.rows.end + more as u64;
+        Read { rows, ..*self }.fixed(1 + buffer, width)
+    }
+
+    fn child(&self, number: usize, rows: Range<u64>) -> Result<Self> {
+        let found = self.field.children.get(number).zip(self.layout.children.get(number));
+        let (field, layout) = found.ok_or_else(|| no_such_field(number))?;
+        let (length, _) = self.buffers.batch().nodes[layout.node];
+        check_rows(field, &rows, length)?;
+        Ok(Read { field, layout, buffers: self.buffers, rows, length })
+    }
+
+    fn slice(&self, above: Option<Bits<'a>>) -> Result<Slice<'a>> {
+        if let Encoding::Runs(ends) = self.field.encoding {
+            return Ok(self.runs(ends)?.masked(above));
+        }
+        let field = self.field;
+        let valid = both(self.valid()?, above, self.count());
+        let values = match (field.encoding, &field.values) {
+            (Encoding::Dictionary { id, index }, _) => {
+                SliceValues::Keys(self.keys(index, &valid)?, id)
+            }
+            (_, ArrowType::Null) => SliceValues::Nothing,
+            (_, ArrowType::Bool) => SliceValues::Bits(self.bits(1)?),
+            (_, ArrowType::Text(width) | ArrowType::Binary(width)) => {
+                SliceValues::Strings(self.strings(*width)?)
+            }
+            (_, ArrowType::TextView | ArrowType::BinaryView) => {
+                SliceValues::Strings(self.views(&valid)?)
+            }
+            (_, ArrowType::Composite(_) | ArrowType::Other(..)) => {
+                return Err(no_column_holds(field));
+            }
+            (_, other) => {
+                let width = other.width().unwrap_or(0);
+                SliceValues::Fixed(width, self.fixed(1, width)?)
+            }
+        };
+        Ok(Slice { rows: self.count(), valid, values })
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        self.buffers.take(bytes)
+    }
+
+    fn bytes_left(&self) -> u64 {
+        self.buffers.left()
+    }
+}
+
+/// What is told of a field that no column holds.
+pub(crate) fn no_column_holds(field: &Field) -> Fault {
+    Fault::Unknown(format!("field {} is {field}, which no column holds", field.name))
+}
+
+impl<'r, 'a> Read<'r, 'a> {
+    fn new(
+        field: &'r Field,
+        layout: &'r FieldLayout,
+        buffers: &'r Buffers<'a>,
+        rows: Range<u64>,
+    ) -> Result<Self> {
+        let (length, _) = buffers.batch().nodes[layout.node];
+        match rows.start <= rows.end && rows.end <= length {
+            true => Ok(Read { field, layout, buffers, rows, length }),
+            false => Err(Fault::damaged(format!("rows {rows:?} of a column of {length}"))),
+        }
     }
 
     fn damaged(&self, what: &str) -> Fault {
@@ -320,12 +424,19 @@ impl<'a> Read<'_, 'a> {
             return Err(self.damaged("runs that end before the last row"));
         }
         let first = first.unwrap_or(0);
-        let values = read_slice(values_field, values_layout, self.buffers, first..last.max(first))?;
+        let rows = first..last.max(first);
+        let values = Read::new(values_field, values_layout, self.buffers, rows)?.slice(None)?;
         Ok(values.indexed(keys))
     }
 }
 
 impl<'a> Slice<'a> {
+    /// The same rows, those of which are NULL as well that are so above.
+    pub(crate) fn masked(self, above: Option<Bits<'a>>) -> Slice<'a> {
+        let Slice { rows, valid, values } = self;
+        Slice { rows, valid: both(valid, above, rows), values }
+    }
+
     /// For each key the row that it is the number of.
     pub(crate) fn indexed(self, keys: Vec<u32>) -> Slice<'a> {
         let rows = keys.len();

@@ -97,8 +97,48 @@ pub enum ArrowType {
     FixedBinary(usize),
     /// The extension `arrow.uuid`: 16 bytes.
     Uuid,
+    /// What has other values within it.
+    Composite(Composite),
     /// What no column holds; its name, and how its arrays stand in a batch.
     Other(&'static str, Nesting),
+}
+
+/// What has other values within it: how those of a row are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Composite {
+    /// A value of each field.
+    Struct,
+    /// Items that follow those of the row before, by ends of so many bytes: 4 or 8.
+    List(usize),
+    /// Items that stand anywhere, by places and numbers of so many bytes: 4 or 8.
+    ListView(usize),
+    /// So many items in each row.
+    FixedList(usize),
+    /// Keys and values, which follow those of the row before.
+    Map,
+}
+
+impl Composite {
+    /// Buffers of its array, besides those of its children.
+    pub(crate) fn buffers(self) -> usize {
+        match self {
+            Composite::Struct | Composite::FixedList(_) => 1,
+            Composite::List(_) | Composite::Map => 2,
+            Composite::ListView(_) => 3,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Composite::Struct => "struct",
+            Composite::List(4) => "list",
+            Composite::List(_) => "large_list",
+            Composite::ListView(4) => "list_view",
+            Composite::ListView(_) => "large_list_view",
+            Composite::FixedList(_) => "fixed_size_list",
+            Composite::Map => "map",
+        }
+    }
 }
 
 /// How many buffers the array of a type has that is not read, besides those of its children.
@@ -140,7 +180,9 @@ impl ArrowType {
                 DataType::Binary(None)
             }
             ArrowType::Uuid => DataType::Uuid,
-            ArrowType::Other(..) => return Err("which no column holds".to_owned()),
+            ArrowType::Composite(_) | ArrowType::Other(..) => {
+                return Err("which no column holds".to_owned());
+            }
         })
     }
 
@@ -162,6 +204,7 @@ impl ArrowType {
             | ArrowType::TextView
             | ArrowType::Binary(_)
             | ArrowType::BinaryView
+            | ArrowType::Composite(_)
             | ArrowType::Other(..) => None,
         }
     }
@@ -207,6 +250,7 @@ impl fmt::Display for ArrowType {
             ArrowType::BinaryView => f.write_str("binary_view"),
             ArrowType::FixedBinary(width) => write!(f, "fixed_size_binary[{width}]"),
             ArrowType::Uuid => f.write_str("extension<arrow.uuid>"),
+            ArrowType::Composite(of) => f.write_str(of.name()),
             ArrowType::Other(name, _) => f.write_str(name),
         }
     }

@@ -107,6 +107,7 @@ fn fixed<'a>(values: &ArrowType, raw: &'a [u8]) -> Option<Scalar<'a>> {
         | ArrowType::TextView
         | ArrowType::Binary(_)
         | ArrowType::BinaryView
+        | ArrowType::Composite(_)
         | ArrowType::Other(..) => return None,
     })
 }

@@ -104,7 +104,7 @@ fn array(kind: usize, seeds: &Seeds) -> (ArrayRef, Texts) {
             (Arc::new(array), texts(&|s| format!("run {}", s % 2)))
         }
         15 => (Arc::new(NullArray::new(seeds.len())), vec![None; seeds.len()]),
-        // Not read; what comes behind it must be found.
+        // Read in `nested.rs`; what comes behind it must be found.
         _ => {
             let lists = seeds.iter().map(|seed| seed.map(|s| vec![Some(i32::from(s)), None]));
             let array = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
@@ -198,7 +198,7 @@ fn read(
                 let buffers = Buffers::new(&batch, &body, BYTES_MAX);
                 let mut columns = Vec::new();
                 for (field, layout) in schema.fields.iter().zip(&layout.fields) {
-                    if matches!(field.values, ArrowType::Other(..)) {
+                    if matches!(field.values, ArrowType::Composite(..)) {
                         columns.push(Vec::new());
                         continue;
                     }

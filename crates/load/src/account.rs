@@ -7,10 +7,11 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use coload_input::Inputs;
-use coload_source::{Mended, Reject, RejectWriter, RejectedRecord, RejectedValue};
+use coload_source::{Mended, Reject, RejectColumns, RejectWriter, RejectedRecord, RejectedValue};
 use coload_types::{DataType, Error, Place, Result};
 use coload_wire::{FieldsByInput, PartIs, PartitionAccount, RejectLimit, Rejects};
 
+use crate::file_parts::FileParts;
 use crate::file_report::{FileCounts, FileReports};
 use crate::format::{Arrival, Format, InputBounds, PieceSpan};
 use crate::kinds::{RejectKind, RejectKinds};
@@ -47,6 +48,8 @@ pub struct Account {
     columns: Vec<(String, DataType)>,
     /// Where the columns stand in inputs whose places are cells; `None` where there are no such inputs.
     cells: Option<FieldsByInput>,
+    /// Where the parts of files start that have some.
+    file_parts: FileParts,
     /// What was read of each input so far, without a gap.
     read: Vec<Coverage>,
     /// Parts of inputs, where it is not all of one: where it starts, and before which byte its records start.
@@ -118,7 +121,7 @@ impl Account {
             None => (None, None),
             Some(path) => {
                 check_output("--rejects", path, &request.inputs, &request.protected)?;
-                let (output, writer) = open_rejects(path)?;
+                let (output, writer) = open_rejects(path, request.reject_columns())?;
                 (Some(output), Some(writer))
             }
         };
@@ -132,6 +135,7 @@ impl Account {
             mended: BTreeMap::new(),
             columns: request.read_names(),
             cells: cells_of(request),
+            file_parts: source.file_parts(),
             limit: request.max_rejects,
             rejects: 0,
             kept: Vec::new(),
@@ -172,7 +176,18 @@ impl Account {
             let before = std::mem::replace(&mut read.to, part.end);
             self.record_bytes += part.end.saturating_sub(before);
         }
-        known.rejects.iter().try_for_each(|reject| self.keep_reject(reject?))
+        for reject in known.rejects.iter() {
+            let mut reject = reject?;
+            let is_file = |number: &usize| self.inputs.name(*number) == reject.place.file;
+            // By what stands there, which is what is read now.
+            if !self.file_parts.is_empty()
+                && let Some(file) = (0..self.inputs.len()).find(is_file)
+            {
+                reject.part = self.file_parts.at(file, reject.place.byte);
+            }
+            self.keep_reject(reject)?;
+        }
+        Ok(())
     }
 
     /// Of inputs that come in order, an earlier attempt read those before one to their ends.
@@ -351,6 +366,7 @@ impl Account {
         sent: Option<&mut Rejects>,
     ) -> Result<()> {
         let mut reject = Reject::new(record, &self.inputs.name(file), line, &self.columns);
+        reject.part = self.file_parts.at(file, reject.place.byte);
         if let Some(cells) = &self.cells {
             let column = (reject.place.field as usize).checked_sub(1);
             let field = column.and_then(|column| *cells.of(file).of_column.get(column)?);
@@ -489,8 +505,11 @@ fn widens() -> Error {
 ///
 /// # Errors
 /// `Invalid` when it cannot be made.
-pub fn open_rejects(path: &Path) -> Result<(OutputFile, RejectWriter<BufWriter<File>>)> {
+pub fn open_rejects(
+    path: &Path,
+    columns: RejectColumns,
+) -> Result<(OutputFile, RejectWriter<BufWriter<File>>)> {
     let (output, file) = OutputFile::create(path)?;
-    let writer = RejectWriter::new(BufWriter::new(file));
+    let writer = RejectWriter::new(BufWriter::new(file), columns);
     Ok((output, writer.map_err(|e| Error::io("create rejects file", path, &e))?))
 }

@@ -10,7 +10,7 @@ mod stream;
 use crate::typed::BlockInputs;
 
 pub use files::{batches_told, rows_before};
-pub use look::look_at_arrow;
+pub use look::{field_of_column, look_at_arrow};
 pub use reading::ArrowForm;
 
 /// Inputs of Arrow.

@@ -7,6 +7,7 @@
 //! Batches are taken one at a time, by one worker at a time. Nothing of them is copied before it is parsed but the values of
 //! dictionaries, once for each dictionary.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::iter::Peekable;
 use std::sync::{Arc, Mutex};
@@ -15,18 +16,22 @@ use arrow_array::{Array, RecordBatch};
 use arrow_data::ArrayData;
 use arrow_schema::SchemaRef;
 use coload_arrow::{
-    ArrowSchema, ArrowType, Encoding, Fault, Field, SliceValues, array_bytes, dictionary_of,
-    read_array, schema_of,
+    ArrayDictionary, ArrowColumn, ArrowSchema, Encoding, Fault, array_bytes, dictionaries_of,
+    read_array, read_array_column, schema_of,
 };
 use coload_input::{InputFile, InputSource};
 use coload_threads::lock;
 use coload_types::{Error, Result};
 
+use crate::arrow_ipc::field_of_column;
 use crate::typed::{Column, Dictionary, TypedField};
 use crate::typed_source::{PartBytes, SourceParts, TypedBlock, TypedReader, TypedSource, Wanted};
 
 /// Bytes of a block, unless one row has more.
 const BLOCK_BYTES: usize = 512 << 10;
+
+/// Bytes that the values of a dictionary take at most which are texts of lists.
+const DICTIONARY_BYTES_MAX: u64 = 64 << 20;
 
 /// Batches of the same fields, taken as they come. They are taken on threads of the load.
 pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
@@ -35,7 +40,9 @@ pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 pub struct ArrowRows {
     name: String,
     schema: SchemaRef,
-    arrow: Arc<ArrowSchema>,
+    arrow: ArrowSchema,
+    /// The columns that its fields become.
+    columns: Vec<ArrowColumn>,
     fields: Vec<TypedField>,
     /// Until they are read.
     batches: Mutex<Option<Peekable<Batches>>>,
@@ -57,26 +64,21 @@ impl ArrowRows {
     pub fn new(name: &str, schema: SchemaRef, batches: Batches) -> Result<Self> {
         let wrong = |fault: Fault| Error::Invalid(format!("{name}: {fault}"));
         let arrow = schema_of(&schema).map_err(wrong)?;
-        let field = |field: &Field| TypedField {
-            data_type: field.values.sql_type(),
-            is_readable: !matches!(field.values, ArrowType::Other(..)),
-            kind: field.to_string(),
-            name: field.name.clone(),
-            nullable: field.nullable,
-        };
-        let fields = arrow.fields.iter().map(field).collect();
+        let columns = arrow.columns().map_err(wrong)?;
+        let fields = columns.iter().map(field_of_column).collect();
         let mut batches = batches.peekable();
         let row_bytes = match batches.peek() {
             Some(Ok(batch)) if batch.num_rows() > 0 => {
-                let data = batch.columns().iter().map(|column| column.to_data());
-                let bytes = data.zip(&arrow.fields).map(|(data, field)| array_bytes(field, &data));
-                Some((bytes.sum::<usize>() / batch.num_rows()).max(1))
+                let of = |column: &ArrowColumn| {
+                    let array = batch.columns().get(column.field());
+                    array.map_or(0, |array| array_bytes((&arrow, column), &array.to_data()))
+                };
+                Some((columns.iter().map(of).sum::<usize>() / batch.num_rows()).max(1))
             }
             _ => None,
         };
-        let (name, arrow) = (name.to_owned(), Arc::new(arrow));
-        let batches = Mutex::new(Some(batches));
-        Ok(ArrowRows { name, schema, arrow, fields, batches, row_bytes, rows: None })
+        let (name, batches) = (name.to_owned(), Mutex::new(Some(batches)));
+        Ok(ArrowRows { name, schema, arrow, columns, fields, batches, row_bytes, rows: None })
     }
 
     /// The same, of which it is known how many rows come.
@@ -101,7 +103,7 @@ impl TypedSource for ArrowRows {
     }
 
     fn has_dictionary(&self, field: usize) -> bool {
-        self.arrow.fields[field].encoding != Encoding::Plain
+        self.columns[field].encoding != Encoding::Plain
     }
 
     fn row_bytes(&self) -> Option<usize> {
@@ -123,8 +125,7 @@ impl TypedSource for ArrowRows {
                 self.name
             )));
         };
-        let dictionaries = vec![None; wanted.fields.len()];
-        let wanted = wanted.fields.clone();
+        let (wanted, dictionaries) = (wanted.clone(), HashMap::new());
         Ok(Box::new(Reader { rows: self, batches, wanted, dictionaries, left: None }))
     }
 }
@@ -133,9 +134,9 @@ impl TypedSource for ArrowRows {
 struct Reader {
     rows: Arc<ArrowRows>,
     batches: Peekable<Batches>,
-    wanted: Vec<usize>,
-    /// Of each wanted field the dictionary that came last, and the array that it was made of.
-    dictionaries: Vec<Option<(ArrayData, Arc<Dictionary>)>>,
+    wanted: Wanted,
+    /// Of each dictionary, by its number, the one that came last, and the array that it was made of.
+    dictionaries: HashMap<i64, (ArrayData, Arc<Dictionary>)>,
     left: Option<Left>,
 }
 
@@ -152,26 +153,26 @@ struct Left {
 #[derive(Debug)]
 struct WantedArray {
     data: ArrayData,
-    dictionary: Option<Arc<Dictionary>>,
+    /// The dictionaries within it, by their numbers.
+    dictionaries: Vec<(i64, Arc<Dictionary>)>,
 }
 
 impl Reader {
     fn take(&mut self, batch: &RecordBatch) -> Result<Left> {
         self.check(batch)?;
         let (rows, mut bytes) = (batch.num_rows(), 0);
-        let mut arrays = Vec::with_capacity(self.wanted.len());
-        for (number, wanted) in self.wanted.iter().enumerate() {
-            let field = &self.rows.arrow.fields[*wanted];
-            let data = batch.column(*wanted).to_data();
-            bytes += array_bytes(field, &data);
-            let dictionary = match dictionary_of(field, &data) {
-                None => None,
-                Some(values) => {
-                    let known = &mut self.dictionaries[number];
-                    Some(dictionary(&self.rows.name, field, values, known)?)
-                }
-            };
-            arrays.push(WantedArray { data, dictionary });
+        let mut arrays = Vec::with_capacity(self.wanted.fields.len());
+        for wanted in &self.wanted.fields {
+            let column = &self.rows.columns[*wanted];
+            let of = (&self.rows.arrow, column);
+            let data = batch.column(column.field()).to_data();
+            bytes += array_bytes(of, &data);
+            let mut dictionaries = Vec::new();
+            for found in dictionaries_of(of, &data) {
+                let made = self.rows.dictionary(&found, &dictionaries, &mut self.dictionaries)?;
+                dictionaries.push((found.id, made));
+            }
+            arrays.push(WantedArray { data, dictionaries });
         }
         let bytes_of_row = (bytes / rows.max(1)).max(1);
         let rows_of_block = (BLOCK_BYTES / bytes_of_row).clamp(1, rows.max(1));
@@ -217,38 +218,54 @@ impl TypedReader for Reader {
     }
 }
 
-/// The dictionary of an array of values: the one that is known, if it was made of the same.
-fn dictionary(
-    name: &str,
-    field: &Field,
-    values: &ArrayData,
-    known: &mut Option<(ArrayData, Arc<Dictionary>)>,
-) -> Result<Arc<Dictionary>> {
-    if let Some((of, dictionary)) = known
-        && of.ptr_eq(values)
-    {
-        return Ok(Arc::clone(dictionary));
+impl ArrowRows {
+    /// A dictionary: the one that is known, if it was made of the same array. Those within it were made before.
+    fn dictionary(
+        &self,
+        found: &ArrayDictionary<'_>,
+        inner: &[(i64, Arc<Dictionary>)],
+        known: &mut HashMap<i64, (ArrayData, Arc<Dictionary>)>,
+    ) -> Result<Arc<Dictionary>> {
+        let ArrayDictionary { id, field, data } = found;
+        if let Some((of, dictionary)) = known.get(id)
+            && of.ptr_eq(data)
+        {
+            return Ok(Arc::clone(dictionary));
+        }
+        let values = read_array(field, data, DICTIONARY_BYTES_MAX, &|id| dictionary_in(inner, id));
+        let values = values.map_err(|fault| self.told(fault))?;
+        let dictionary = Arc::new(Dictionary::new(values.values, values.slice.into_owned()));
+        known.insert(*id, ((*data).clone(), Arc::clone(&dictionary)));
+        Ok(dictionary)
     }
-    let plain = Field { encoding: Encoding::Plain, ..field.clone() };
-    let slice = read_array(&plain, values, 0..values.len());
-    let slice = slice.map_err(|fault| told(name, fault))?.into_owned();
-    let dictionary = Arc::new(Dictionary::new(field.values.clone(), slice));
-    *known = Some((values.clone(), Arc::clone(&dictionary)));
-    Ok(dictionary)
+
+    fn told(&self, fault: Fault) -> Error {
+        let name = &self.name;
+        match fault {
+            Fault::Read(error) => error,
+            Fault::TooLarge(bytes) => Error::Limit(format!(
+                "{name}: lists of some rows take {bytes} bytes as text (try more memory, or batches of fewer rows)"
+            )),
+            fault => Error::Invalid(format!("{name}: {fault}")),
+        }
+    }
 }
 
-fn told(name: &str, fault: Fault) -> Error {
-    match fault {
-        Fault::Read(error) => error,
-        fault => Error::Invalid(format!("{name}: {fault}")),
-    }
+/// A dictionary by its number.
+fn dictionary_in(
+    all: &[(i64, Arc<Dictionary>)],
+    id: i64,
+) -> std::result::Result<Arc<Dictionary>, Fault> {
+    let found = all.iter().find(|(number, _)| *number == id);
+    let found = found.map(|(_, dictionary)| Arc::clone(dictionary));
+    found.ok_or_else(|| Fault::Damaged(format!("dictionary {id} is not there")))
 }
 
 /// Rows of a batch.
 #[derive(Debug)]
 struct Block {
     source: Arc<ArrowRows>,
-    wanted: Vec<usize>,
+    wanted: Wanted,
     arrays: Arc<Vec<WantedArray>>,
     rows: std::ops::Range<usize>,
     bytes: usize,
@@ -260,21 +277,10 @@ impl Block {
         (array, wanted): (&'a WantedArray, usize),
         rows: std::ops::Range<usize>,
     ) -> Result<Column<'a>> {
-        let (name, field) = (&self.source.name, &self.source.arrow.fields[wanted]);
-        let slice = read_array(field, &array.data, rows);
-        let slice = slice.map_err(|fault| told(name, fault))?;
-        let dictionary = match &slice.values {
-            SliceValues::Keys(..) => array.dictionary.clone(),
-            _ => None,
-        };
-        let column = Column { values: field.values.clone(), slice, dictionary };
-        match column.has_all_keys() {
-            true => Ok(column),
-            false => Err(Error::Invalid(format!(
-                "{name}: field {} has keys that its dictionary has not",
-                field.name
-            ))),
-        }
+        let of = (&self.source.arrow, &self.source.columns[wanted]);
+        let dictionaries = |id| dictionary_in(&array.dictionaries, id);
+        read_array_column(of, &array.data, rows, self.wanted.bytes_max, &dictionaries)
+            .map_err(|fault| self.source.told(fault))
     }
 }
 
@@ -285,7 +291,7 @@ impl TypedBlock for Block {
 
     fn columns(&self, wanted: usize) -> Result<(usize, Vec<Column<'_>>)> {
         let rows = self.rows.start..self.rows.start + self.rows.len().min(wanted);
-        let arrays = self.arrays.iter().zip(self.wanted.iter().copied());
+        let arrays = self.arrays.iter().zip(self.wanted.fields.iter().copied());
         let columns = arrays.map(|of| self.column(of, rows.clone()));
         Ok((rows.len(), columns.collect::<Result<_>>()?))
     }

@@ -20,6 +20,7 @@ use coload_types::Result;
 use coload_wire::PartitionAccount;
 
 use crate::account::Account;
+use crate::file_parts::FileParts;
 use crate::hooks::PartsRead;
 use crate::partition::PartitionPlan;
 use crate::request::LoadRequest;
@@ -83,6 +84,11 @@ pub trait Format: Sized + Sync {
     /// What is read of the inputs, as it is stored.
     fn parts_read(&self) -> PartsRead {
         PartsRead { bytes: self.stored_bytes(), row_groups: None }
+    }
+
+    /// The parts of files that have rows of their own, where they are known before these are read.
+    fn file_parts(&self) -> FileParts {
+        FileParts::default()
     }
 
     /// Bytes before the first records of inputs whose chunks are cut beforehand.

@@ -279,7 +279,8 @@ pub(crate) fn ready_rejects(
     table: &str,
     load: Load<'_>,
 ) -> Result<ReadyLoad> {
-    let request = request_of_rejects(file, table)?;
+    let columns = load.request.reject_columns();
+    let request = request_of_rejects((file, columns), (store, table))?;
     let Resources { memory, threads, .. } = *load.resources;
     let resources = Resources { memory, threads, ..Resources::default() };
     let hooks = Hooks { cancel: Arc::clone(&load.hooks.cancel), ..Hooks::default() };

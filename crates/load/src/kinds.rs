@@ -88,6 +88,7 @@ mod tests {
     fn reject(column: Option<&str>, reason: String, line: u64) -> Reject {
         Reject {
             place: Place { file: "a.csv".to_owned(), line, byte: 0, field: 0 },
+            part: None,
             column: column.map(str::to_owned),
             value: RejectedValue::Apart(vec![b'x'; 1000]),
             reason,

@@ -14,6 +14,7 @@ mod arrow_rows;
 mod avro_input;
 mod checks;
 mod derive;
+mod file_parts;
 mod file_report;
 mod format;
 mod fragment_values;

@@ -22,6 +22,7 @@ use files::{GroupAt, IndexedFile, index_file, memory_bytes};
 use reading::ParquetReading;
 
 use crate::account::Account;
+use crate::file_parts::{FileParts, PartKind};
 use crate::format::{Format, InputBounds, Leg, Position};
 use crate::hooks::{PartsRead, RowGroupsRead};
 use crate::request::LoadRequest;
@@ -91,7 +92,7 @@ fn say_what_is_read(files: &[IndexedFile], groups: &[GroupAt]) {
             (rows, turn, bytes) = (0, 0, 0);
         }
         while let Some(group) = groups.next_if(|group| group.file as usize == number) {
-            if group.rows == 0 {
+            if !group.is_read() {
                 continue;
             }
             let of_group: u64 = group.columns.iter().map(|at| at.bytes).sum();
@@ -198,7 +199,7 @@ impl Format for Parquet {
         let mut parts = PartsRead::default();
         let mut groups = RowGroupsRead::default();
         for group in &self.groups {
-            if group.rows == 0 {
+            if !group.is_read() {
                 groups.left_out += 1;
                 continue;
             }
@@ -210,6 +211,12 @@ impl Format for Parquet {
             }
         }
         PartsRead { row_groups: Some(groups), ..parts }
+    }
+
+    fn file_parts(&self) -> FileParts {
+        let groups = self.groups.iter().filter(|group| group.is_read());
+        let starts = groups.map(|group| (group.file, group.start, group.number));
+        FileParts::new(PartKind::RowGroup, starts)
     }
 
     fn head_bytes(&self) -> u64 {

@@ -10,6 +10,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use coload_ddl::{CheckedColumn, Schema};
+use coload_scan::Predicate;
 use coload_source::{LeftOut, Told};
 use coload_transform::{Fragment, FragmentColumn, NULL_CODE, ProvisionalCodes};
 use coload_types::{Error, Plain, Result, Values};
@@ -32,6 +33,12 @@ pub trait RowProgram: Debug + Send + Sync {
 
     /// The columns read that it looks at.
     fn uses(&self) -> &[usize];
+
+    /// Tests of columns read that a row passes which is kept, whenever the load began; there may be none, as they need not say all that is
+    /// asked of a row.
+    fn tests(&self) -> &[Predicate] {
+        &[]
+    }
 
     /// The same program for columns of other types, in a load that began at `began_us` (microseconds since the
     /// epoch).
@@ -123,7 +130,8 @@ fn leave_filtered(spans: &mut [PieceSpan], kept: &[u32]) {
     for span in spans {
         let end = start + span.rows;
         let here = kept[at..].partition_point(|row| u64::from(*row) < end);
-        span.filtered = span.rows - here as u64;
+        // Some were not even read.
+        span.filtered += span.rows - here as u64;
         span.rows = here as u64;
         (start, at) = (end, at + here);
     }

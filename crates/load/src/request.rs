@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_source::{ColumnForms, Dialect, InputFields, Inputs};
+use coload_source::{ColumnForms, Dialect, InputFields, Inputs, RejectColumns};
 use coload_store::{DeleteWhere, LoadId, LoadMode, OnConflict};
 use coload_threads::epoch_us;
 use coload_types::{Column, DataType, Error, Result};
@@ -314,6 +314,14 @@ impl LoadRequest {
             }
         };
         self.set_read_schema(read)
+    }
+
+    /// The columns of its file of rejects.
+    pub(crate) fn reject_columns(&self) -> RejectColumns {
+        match self.form {
+            InputForm::Arrow | InputForm::Parquet => RejectColumns::WithPart,
+            InputForm::Text | InputForm::Avro | InputForm::Rows => RejectColumns::Plain,
+        }
     }
 
     /// The fields of the inputs of a load.

@@ -23,7 +23,6 @@ mod worker;
 pub use blocks::{BlockFile, BlockForm, BlockInputs, ChunkRead};
 pub use chunks::{Block, Chunks, Cutting, Rows};
 pub use column::ColumnRows;
-pub use dictionary::{Column, Dictionary};
 pub use input::{Asked, BATCH_SHARE, FileBody, batch_bytes_max, fields_of_columns, read_at};
 pub use look::{TypedField, TypedInput, TypedKind};
 pub use parser::{RowsDone, RowsRead, TypedParser};
@@ -36,6 +35,7 @@ pub use worker::{Gate, TypedWorker};
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use coload_arrow::{Column, Dictionary};
 use coload_source::Mended;
 use coload_transform::DistinctSketch;
 use coload_types::{Physical, Result};
@@ -104,6 +104,7 @@ pub fn add_span(spans: &mut Vec<PieceSpan>, mut span: PieceSpan) {
             last.rejects.append(&mut span.rejects);
             (last.end, last.rows) = (span.end, last.rows + span.rows);
             last.lines += span.lines;
+            last.filtered += span.filtered;
         }
         _ => spans.push(span),
     }

@@ -1,7 +1,7 @@
 //! Rows that nobody wants are not read: inputs whose paths say so, and row groups of Parquet whose bounds do.
 //!
-//! What is wanted is a hint. Rows that do not pass may come all the same, and whoever asks tests them again; rows that may pass
-//! are never left out: where nothing is known, all is read.
+//! What is wanted is a hint. Rows that do not pass may come all the same, and whoever asks tests them again, as the filter of a load
+//! (`--where`) does; rows that may pass are never left out: where nothing is known, all is read. Rows that are not read count as filtered.
 
 use coload_arrow::{ArrowType, Unit};
 use coload_input::Inputs;
@@ -10,9 +10,10 @@ use coload_types::{DataType, Physical, Result, Value};
 use coload_wire::ColumnFrom;
 
 use crate::derive::Partition;
+use crate::legs::table_column;
 use crate::request::LoadRequest;
 
-/// Tests that a row passes which is wanted, by the columns of the table.
+/// Tests that a row passes which is wanted, by columns: of the table, or those that are read.
 #[derive(Debug, Clone)]
 pub struct WantedRows(Vec<Predicate>);
 
@@ -22,6 +23,20 @@ impl WantedRows {
         let of_values = tests.iter().filter(|test| !matches!(test.test, Test::IsNull));
         let tests: Vec<Predicate> = of_values.cloned().collect();
         (!tests.is_empty()).then_some(WantedRows(tests))
+    }
+
+    /// The tests of a load by the columns that it reads: those of who asked for some rows, and of its filter.
+    pub(crate) fn of_read(request: &LoadRequest) -> Option<Self> {
+        let asked = request.wanted.as_deref();
+        let mut tests = Vec::new();
+        for read in 0..request.read_schema().len() {
+            let column = table_column(request, read);
+            let of_column = |wanted| column.map(|column| WantedRows::of_column(wanted, column));
+            let of_column = asked.and_then(of_column).into_iter().flatten().cloned();
+            tests.extend(of_column.map(|test| Predicate { column: read, test }));
+        }
+        tests.extend(request.program.iter().flat_map(|program| program.tests()).cloned());
+        WantedRows::new(&tests)
     }
 
     fn of_column(&self, column: usize) -> impl Iterator<Item = &Test> {

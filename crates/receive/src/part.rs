@@ -148,7 +148,8 @@ mod tests {
             let place = Place { file: "a.csv".into(), line, byte: 2 * line, field: 0 };
             let (reason, advice) = ("the record has 1 field".into(), "--ragged pad".into());
             let (value, raw) = (RejectedValue::Within(0..0), b"x".to_vec());
-            account.rejects.push(&Reject { place, column: None, value, reason, advice, raw });
+            let (part, column) = (None, None);
+            account.rejects.push(&Reject { place, part, column, value, reason, advice, raw });
         }
         account
     }

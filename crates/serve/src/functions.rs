@@ -38,11 +38,11 @@ const SCALAR: &str = "abs acos acosh ascii asin asinh atan atan2 atanh bit_lengt
     to_timestamp_seconds to_unixtime translate trunc upper uuid";
 
 /// Functions of lists of a row: what they answer is no longer than what they are given.
-const LISTS: &str = "array_any_value array_append array_avg array_compact array_concat array_distance array_distinct \
-    array_element array_except array_has array_has_all array_has_any array_intersect array_length array_max array_min \
+const LISTS: &str = "array_add array_any_value array_append array_avg array_compact array_concat array_distance array_distinct \
+    array_element array_except array_has array_has_all array_has_any array_intersect array_length array_max array_min array_normalize \
     array_pop_back array_pop_front array_position array_positions array_prepend array_product array_remove \
-    array_remove_all array_remove_n array_replace array_replace_all array_replace_n array_reverse array_slice array_sort \
-    array_sum array_to_string array_union cardinality cosine_distance empty inner_product make_array string_to_array";
+    array_remove_all array_remove_n array_replace array_replace_all array_replace_n array_reverse array_scale array_slice array_sort \
+    array_subtract array_sum array_to_string array_union cardinality cosine_distance empty inner_product make_array string_to_array";
 
 /// Functions of a group of rows.
 const AGGREGATE: &str = "any_value approx_distinct approx_median approx_percentile_cont \

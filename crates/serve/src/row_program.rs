@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use coload_ddl::{CheckedColumn, Schema};
 use coload_load::{RowProgram, RowsMade};
+use coload_scan::Predicate;
 use coload_types::{Column, DataType, Error, Plain, Result};
 use coload_wire::RowSql;
 use datafusion::arrow::array::cast::AsArray;
@@ -27,8 +28,9 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, Volatility};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
@@ -36,6 +38,7 @@ use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias, Ident, Sel
 
 use crate::arrays::array_of;
 use crate::error::{from_datafusion, to_datafusion};
+use crate::filter::tests_of;
 use crate::functions::session_builder;
 use crate::planning::on_large_stack;
 use crate::rows::ColumnRows;
@@ -62,6 +65,8 @@ struct SqlProgram {
     /// Of the columns used, in their order.
     batch: Arc<ArrowSchema>,
     filter: Option<Arc<dyn PhysicalExpr>>,
+    /// Tests of columns that are read, which rows pass that the filter keeps.
+    tests: Vec<Predicate>,
     /// For each column made that is new, its expression.
     made: Vec<Option<Arc<dyn PhysicalExpr>>>,
 }
@@ -110,6 +115,10 @@ fn plan(sql: &RowSql, read: &Schema, table: Option<&Schema>, began_us: i64) -> R
     let batch = ArrowSchema::new(fields);
     let used = DFSchema::try_from(batch.clone()).map_err(from_datafusion)?;
     let ready = |expr: &Expr| physical(&state, expr.clone(), &used).map_err(from_datafusion);
+    let tests = match &filter {
+        Some(filter) => tests_of_filter(&state, filter, (read, &used)).map_err(in_where)?,
+        None => Vec::new(),
+    };
     let filter = filter.as_ref().map(ready).transpose().map_err(in_where)?;
     if let Some(filter) = &filter {
         let data_type = filter.data_type(&batch).map_err(from_datafusion)?;
@@ -137,6 +146,7 @@ fn plan(sql: &RowSql, read: &Schema, table: Option<&Schema>, began_us: i64) -> R
         read: read.clone(),
         batch: Arc::new(batch),
         filter,
+        tests,
         made: exprs,
     })
 }
@@ -200,19 +210,32 @@ fn same_column(expr: &Expr, in_table: Option<&Column>, read: &Schema) -> Option<
     in_table.is_none_or(fits).then_some(index)
 }
 
+/// The tests that parts of a filter are which are joined by AND; none of one that is another at another time, as inputs may be looked at
+/// before it is known when the load began.
+fn tests_of_filter(
+    state: &SessionState,
+    filter: &Expr,
+    (read, used): (&Schema, &DFSchema),
+) -> Result<Vec<Predicate>> {
+    let is_of_its_time = |part: &Expr| match part {
+        Expr::ScalarFunction(called) => called.func.signature().volatility != Volatility::Immutable,
+        _ => false,
+    };
+    if filter.exists(|part| Ok(is_of_its_time(part))).map_err(from_datafusion)? {
+        return Ok(Vec::new());
+    }
+    let filter = simplified(state, filter.clone(), used).map_err(from_datafusion)?;
+    let parts = split_conjunction(&filter).into_iter();
+    Ok(parts.filter_map(|part| tests_of(part, read)).flatten().collect())
+}
+
 /// Makes an expression ready to run; some functions must be rewritten first.
 fn physical(
     state: &SessionState,
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Arc<dyn PhysicalExpr>> {
-    let context = SimplifyContext::builder()
-        .with_schema(Arc::new(schema.clone()))
-        .with_config_options(Arc::clone(state.config_options()))
-        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
-        .build();
-    let simplifier = ExprSimplifier::new(context);
-    let expr = simplifier.simplify(rules::analyze_expr(state, expr, schema)?)?;
+    let expr = simplified(state, expr, schema)?;
     let made = state.create_physical_expr(expr, schema)?;
     match is_deeper(&made, LEVELS_MAX) {
         false => Ok(made),
@@ -220,6 +243,17 @@ fn physical(
             "an expression of more than {LEVELS_MAX} levels or terms of AND and OR"
         )))),
     }
+}
+
+/// An expression as it is evaluated.
+fn simplified(state: &SessionState, expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    simplifier.simplify(rules::analyze_expr(state, expr, schema)?)
 }
 
 /// Whether an expression has more levels than those. Rows are evaluated on threads with stacks of their own.
@@ -361,6 +395,10 @@ impl RowProgram for SqlProgram {
         &self.sql
     }
 
+    fn tests(&self) -> &[Predicate] {
+        &self.tests
+    }
+
     fn for_load(&self, read: &Schema, began_us: i64) -> Result<Arc<dyn RowProgram>> {
         Ok(Arc::new(on_large_stack(|| plan(&self.sql, read, self.table.as_ref(), began_us))?))
     }
@@ -466,3 +504,6 @@ fn each_row(
     each_row(&rows.slice(0, half), first, failed, work);
     each_row(&rows.slice(half, count - half), first + half as u32, failed, work);
 }
+
+#[cfg(test)]
+mod tests;

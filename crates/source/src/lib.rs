@@ -59,7 +59,7 @@ pub use infer::ColumnForms;
 pub use json::{InputFormat, JsonForm, JsonMapping, JsonRules, MappedColumn, UnknownKeys};
 pub use lexicon::Lexicon;
 pub use plan::{SAMPLE_BYTES, SAMPLE_BYTES_MOST, SAMPLE_ROWS, plan_column};
-pub use reject::{Reject, RejectWriter, shorten};
+pub use reject::{FilePart, Reject, RejectColumns, RejectWriter, shorten};
 pub use rows::Rows;
 pub use rules::{Padding, RecordRules, Trailing};
 pub use sample::SampleEnd;

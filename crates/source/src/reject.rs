@@ -1,5 +1,6 @@
 //! Records that could not become rows, as told to the user.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use coload_types::{DataType, Error, Place};
@@ -9,14 +10,34 @@ use crate::field::FieldError;
 
 /// Characters of a value that a message shows.
 const VALUE_CHARACTERS_MAX: usize = 64;
-/// The first line of a file of rejects.
-const HEADER: &str = "file,line,byte,column,value,reason,raw\n";
+/// The first line of a file of rejects, but what [`RejectColumns`] adds.
+const HEADER: &str = "file,line,byte,column,value,reason,raw";
+
+/// A part of a file that has rows of its own; its number counts from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilePart {
+    /// A row group of Parquet.
+    RowGroup(u32),
+    /// A record batch of Arrow.
+    RecordBatch(u32),
+}
+
+impl fmt::Display for FilePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilePart::RowGroup(number) => write!(f, "row group {number}"),
+            FilePart::RecordBatch(number) => write!(f, "record batch {number}"),
+        }
+    }
+}
 
 /// A record that could not become a row.
 #[derive(Debug, Clone)]
 pub struct Reject {
     /// Where the record starts, and the field at fault.
     pub place: Place,
+    /// The part of the file that has the record, if it has parts: the one that starts at the byte of the place.
+    pub part: Option<FilePart>,
     /// The column at fault; none when it is the record as a whole.
     pub column: Option<String>,
     /// The field at fault, as it stands in the input without its quotes.
@@ -32,10 +53,11 @@ pub struct Reject {
 /// Wherever their values stand.
 impl PartialEq for Reject {
     fn eq(&self, other: &Self) -> bool {
-        let Reject { place, column, reason, advice, raw, .. } = self;
-        (place, column, reason, advice, raw, self.value())
+        let Reject { place, part, column, reason, advice, raw, .. } = self;
+        (place, part, column, reason, advice, raw, self.value())
             == (
                 &other.place,
+                &other.part,
                 &other.column,
                 &other.reason,
                 &other.advice,
@@ -71,6 +93,7 @@ impl Reject {
         };
         Reject {
             place: Place { file: file.to_owned(), line, byte: record.offset, field },
+            part: None,
             column: told.or_else(|| (field > 0).then(|| columns[field as usize - 1].0.clone())),
             value: record.value,
             reason,
@@ -88,16 +111,17 @@ impl Reject {
         Error::Input { place: Box::new(self.place.clone()), text: self.text() }
     }
 
-    /// What is wrong, without the place.
+    /// What is wrong, without the place; the part of the file, if it has parts.
     pub fn text(&self) -> String {
+        let part = self.part.map_or_else(String::new, |part| format!("{part}: "));
         match &self.column {
             Some(column) => format!(
-                "\"{}\" {} (column {column}; try {})",
+                "{part}\"{}\" {} (column {column}; try {})",
                 shorten(self.value()),
                 self.reason,
                 self.advice
             ),
-            None => format!("{} (try {})", self.reason, self.advice),
+            None => format!("{part}{} (try {})", self.reason, self.advice),
         }
     }
 }
@@ -203,10 +227,20 @@ pub fn shorten(value: &[u8]) -> String {
     text
 }
 
-/// Writes rejects as CSV: `file,line,byte,column,value,reason,raw`.
+/// The columns of a file of rejects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectColumns {
+    /// `file,line,byte,column,value,reason,raw`.
+    Plain,
+    /// The same, and `part` behind them: of inputs that have parts.
+    WithPart,
+}
+
+/// Writes rejects as CSV.
 #[derive(Debug)]
 pub struct RejectWriter<W> {
     out: W,
+    columns: RejectColumns,
 }
 
 impl<W: Write> RejectWriter<W> {
@@ -214,9 +248,13 @@ impl<W: Write> RejectWriter<W> {
     ///
     /// # Errors
     /// Those of writing.
-    pub fn new(mut out: W) -> io::Result<Self> {
+    pub fn new(mut out: W, columns: RejectColumns) -> io::Result<Self> {
         out.write_all(HEADER.as_bytes())?;
-        Ok(RejectWriter { out })
+        out.write_all(match columns {
+            RejectColumns::Plain => b"\n",
+            RejectColumns::WithPart => b",part\n",
+        })?;
+        Ok(RejectWriter { out, columns })
     }
 
     /// Writes one reject. Value and raw record are kept byte by byte, whatever their encoding; of a value over
@@ -232,6 +270,11 @@ impl<W: Write> RejectWriter<W> {
         for field in [told_bytes(reject.value()), reject.reason.as_bytes(), &reject.raw] {
             self.out.write_all(b",")?;
             write_field(&mut self.out, field)?;
+        }
+        match (self.columns, reject.part) {
+            (RejectColumns::Plain, _) => {}
+            (RejectColumns::WithPart, None) => self.out.write_all(b",")?,
+            (RejectColumns::WithPart, Some(part)) => write!(self.out, ",{part}")?,
         }
         self.out.write_all(b"\n")
     }
@@ -353,7 +396,7 @@ mod tests {
             (RejectedValue::Within(0..within.len()), &within, &within[..most]),
             (RejectedValue::apart(&apart), &apart, &apart[..most - 2]),
         ] {
-            let mut writer = RejectWriter::new(Vec::new()).unwrap();
+            let mut writer = RejectWriter::new(Vec::new(), RejectColumns::Plain).unwrap();
             writer
                 .write(&Reject { value, raw: raw.clone(), ..reject(BadRecord::OpenQuote, b"") })
                 .unwrap();
@@ -371,7 +414,7 @@ mod tests {
         ) {
             let mut reject = reject(BadRecord::OpenQuote, &value);
             reject.raw = raw.clone();
-            let mut writer = RejectWriter::new(Vec::new()).unwrap();
+            let mut writer = RejectWriter::new(Vec::new(), RejectColumns::Plain).unwrap();
             writer.write(&reject).unwrap();
             let text = writer.finish().unwrap();
             let records = split_records(&text, SampleEnd::Whole, Split::CSV, 9).records;

@@ -211,6 +211,7 @@ mod tests {
     fn seal() -> Seal {
         let reject = Reject {
             place: Place { file: "a.csv".into(), line: 4, byte: 70, field: 2 },
+            part: None,
             column: Some("price".into()),
             value: RejectedValue::Within(2..6),
             reason: "is not DECIMAL".into(),

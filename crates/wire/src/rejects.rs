@@ -229,6 +229,8 @@ impl<'a> Reading<'a> {
         let Parts { file, line, byte, field, column, reason, advice, raw, .. } = parts;
         Ok(Reject {
             place: Place { file: file.to_owned(), line, byte, field },
+            // Who has the inputs knows it by the byte.
+            part: None,
             column: (!column.is_empty()).then(|| column.to_owned()),
             value,
             reason: reason.to_owned(),
@@ -266,6 +268,7 @@ mod tests {
         let columns = ["price", "", "amount"];
         Reject {
             place: Place { file: "a.csv".into(), line: number, byte: 7 * number, field: 2 },
+            part: None,
             column: Some(columns[number as usize % 3]).filter(|c| !c.is_empty()).map(str::to_owned),
             value: RejectedValue::Apart(
                 [&b"12,5"[..], b"", b"a value of many bytes"][number as usize % 3].to_vec(),

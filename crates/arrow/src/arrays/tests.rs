@@ -12,31 +12,30 @@ use arrow_data::ArrayDataBuilder;
 use arrow_schema::{DataType, Field as ArrowField};
 
 use super::*;
+use crate::dictionary::Dictionary;
 use crate::value::write_scalar;
 
 /// The values of rows as texts.
 fn texts(array: &dyn Array, rows: Range<usize>) -> Result<Vec<Option<String>>> {
     let schema = Schema::new(vec![ArrowField::new("f", array.data_type().clone(), true)]);
-    let field = schema_of(&schema)?.fields.remove(0);
-    let data = array.to_data();
-    let slice = read_array(&field, &data, rows)?;
-    let plain = Field { encoding: Encoding::Plain, ..field.clone() };
-    let dictionary = dictionary_of(&field, &data);
-    let dictionary = dictionary.map(|of| read_array(&plain, of, 0..of.len())).transpose()?;
+    let (schema, data) = (schema_of(&schema)?, array.to_data());
+    let of = (&schema, &schema.columns()?[0]);
+    let none = |_| Err(Fault::damaged("no dictionary"));
+    let dictionary = dictionaries_of(of, &data).pop().map(|found| -> Result<_> {
+        let values = read_array(&found.field, found.data, u64::MAX, &none)?;
+        Ok(Arc::new(Dictionary::new(values.values, values.slice.into_owned())))
+    });
+    let dictionary = dictionary.transpose()?;
+    let find = |_| dictionary.clone().ok_or_else(|| Fault::damaged("no dictionary"));
+    let column = read_array_column(of, &data, rows, u64::MAX, &find)?;
     let text = |row| {
-        let value = match (&slice.values, &dictionary) {
-            (SliceValues::Keys(keys, _), Some(dictionary)) if !slice.is_null(row) => {
-                dictionary.get(&field.values, keys[row] as usize)
-            }
-            _ => slice.get(&field.values, row),
-        };
-        value.map(|value| {
+        column.get(row).map(|value| {
             let mut text = Vec::new();
             write_scalar(value, &mut text);
             String::from_utf8(text).unwrap()
         })
     };
-    Ok((0..slice.rows).map(text).collect())
+    Ok((0..column.slice.rows).map(text).collect())
 }
 
 const LONG: &str = "a text that does not stand in its view";
@@ -107,10 +106,12 @@ fn unchecked(data_type: DataType, rows: usize, buffers: Vec<Buffer>) -> ArrayDat
 
 fn read(data: &ArrayData) -> Result<()> {
     let schema = Schema::new(vec![ArrowField::new("f", data.data_type().clone(), true)]);
-    let field = schema_of(&schema)?.fields.remove(0);
+    let schema = schema_of(&schema)?;
+    let of = (&schema, &schema.columns()?[0]);
     // What is only counted must not panic either.
-    array_bytes(&field, data);
-    read_array(&field, data, 0..data.len()).map(drop)
+    array_bytes(of, data);
+    let none = |_| Err(Fault::damaged("no dictionary"));
+    read_array_column(of, data, 0..data.len(), 1 << 20, &none).map(drop)
 }
 
 #[test]
@@ -133,4 +134,34 @@ fn arrays_that_contradict_themselves_are_refused() {
     assert!(read(&views(13)).is_err());
     let short = unchecked(DataType::Int32, 3, vec![places(&[1, 2])]);
     assert!(read(&short).is_err());
+}
+
+#[test]
+fn lists_that_contradict_themselves_are_refused() {
+    let item = || Arc::new(ArrowField::new("item", DataType::Int32, true));
+    let numbers = |numbers: &[i32]| Buffer::from_vec(numbers.to_vec());
+    let of = |data_type: DataType, rows: usize, buffers: Vec<Buffer>| {
+        let builder = ArrayDataBuilder::new(data_type).len(rows).buffers(buffers);
+        let items = unchecked(DataType::Int32, 3, vec![numbers(&[1, 2, 3])]);
+        // SAFETY: what is read of it is only bytes, by the code that is tested.
+        unsafe { builder.add_child_data(items).build_unchecked() }
+    };
+    let list = |ends: &[i32]| of(DataType::List(item()), ends.len() - 1, vec![numbers(ends)]);
+    assert!(read(&list(&[0, 1, 3])).is_ok());
+    for wrong in [&[0, 2, 1][..], &[0, 1, 4], &[-1, 1, 2], &[3, 3, 2], &[0, i32::MAX]] {
+        assert!(read(&list(wrong)).is_err(), "{wrong:?}");
+    }
+    let views = |starts: &[i32], counts: &[i32]| {
+        let buffers = vec![numbers(starts), numbers(counts)];
+        of(DataType::ListView(item()), starts.len(), buffers)
+    };
+    assert!(read(&views(&[1, 0, 900], &[2, 3, 0])).is_ok());
+    for (starts, counts) in [([1], [3]), ([-1], [1]), ([0], [-1]), ([i32::MAX], [i32::MAX])] {
+        assert!(read(&views(&starts, &counts)).is_err(), "{starts:?} {counts:?}");
+    }
+    let fixed =
+        |width: i32, rows: usize| of(DataType::FixedSizeList(item(), width), rows, Vec::new());
+    assert!(read(&fixed(3, 1)).is_ok());
+    assert!(read(&fixed(3, 2)).is_err());
+    assert!(read(&fixed(i32::MAX, 1 << 40)).is_err());
 }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::batch::{Batch, BatchLayout, Codec};
+use crate::types::Composite;
 use crate::value::Scalar;
 
 /// Most rows of a batch.
@@ -243,4 +244,130 @@ fn buffers_that_overlap_count_each_time() {
     let failed =
         all.position(|(field, layout)| read_slice(field, layout, &buffers, 0..10_000).is_err());
     assert_eq!(failed, Some(13));
+}
+
+fn composite(of: Composite, children: Vec<Field>) -> Field {
+    field(ArrowType::Composite(of), Encoding::Plain, children)
+}
+
+fn texts_of(given: &Given, field: &Field, bytes_max: u64) -> Result<Vec<Option<String>>> {
+    let layout = BatchLayout::new([field], &given.batch)?;
+    let buffers = Buffers::new(&given.batch, &given.body, bytes_max);
+    let none = |_| Err(Fault::damaged("no dictionary"));
+    let rows = 0..given.batch.rows;
+    let column = read_values(field, &layout.fields[0], &buffers, rows, &none)?;
+    let text = |row| match column.get(row) {
+        Some(Scalar::Text(text)) => Some(String::from_utf8_lossy(text).into_owned()),
+        _ => None,
+    };
+    Ok((0..column.slice.rows).map(text).collect())
+}
+
+fn longs(longs: &[i64]) -> Vec<u8> {
+    longs.iter().flat_map(|long| long.to_le_bytes()).collect()
+}
+
+#[test]
+fn lists_that_lie_are_damage() {
+    let list = composite(Composite::List(4), vec![plain(INT)]);
+    let of = |rows: u64, items: u64, ends: &[i32]| {
+        let buffers = [&[][..], &ints(ends), &[], &ints(&[7, 8, 9])];
+        texts_of(&Given::new(&[(rows, 0), (items, 0)], &buffers, &[]), &list, 1 << 20)
+    };
+    let texts = of(2, 3, &[0, 1, 3]).unwrap();
+    assert_eq!(texts, [Some("[7]".to_owned()), Some("[8, 9]".to_owned())]);
+    // Ends that fall, and ends behind the items; fewer ends than rows, fewer items than are said.
+    for (rows, items, ends) in [
+        (2, 3, &[0, 2, 1][..]),
+        (2, 3, &[0, 1, 4]),
+        (2, 3, &[-1, 1, 2]),
+        (3, 3, &[0, 1, 3]),
+        (2, 4, &[0, 1, 4]),
+        (2, 1 << 62, &[0, 1, i32::MAX]),
+    ] {
+        let found = of(rows, items, ends);
+        assert!(matches!(found, Err(Fault::Damaged(_))), "{ends:?} {found:?}");
+    }
+    let large = composite(Composite::List(8), vec![plain(ArrowType::Null)]);
+    for ends in [[0, i64::MAX], [i64::MAX - 1, i64::MAX], [0, (1 << 48) + 1], [1, 0], [i64::MIN, 0]]
+    {
+        let buffers = [&[][..], &longs(&ends)];
+        let given = Given::new(&[(1, 0), (i64::MAX as u64, 0)], &buffers, &[]);
+        assert!(matches!(texts_of(&given, &large, 1 << 20), Err(Fault::Damaged(_))), "{ends:?}");
+    }
+}
+
+#[test]
+fn list_views_that_lie_are_damage() {
+    let view = composite(Composite::ListView(4), vec![plain(INT)]);
+    let of = |starts: &[i32], counts: &[i32], valid: Option<u8>| {
+        let bits = valid.map_or(Vec::new(), |byte| vec![byte]);
+        let buffers = [&bits[..], &ints(starts), &ints(counts), &[], &ints(&[7, 8, 9])];
+        let nulls = u64::from(valid.is_some());
+        let nodes = [(starts.len() as u64, nulls), (3, 0)];
+        texts_of(&Given::new(&nodes, &buffers, &[]), &view, 1 << 20)
+    };
+    let texts = of(&[1, 0, 800], &[2, 3, 0], None).unwrap();
+    assert_eq!(texts, ["[8, 9]", "[7, 8, 9]", "[]"].map(|text| Some(text.to_owned())));
+    for (start, count) in [(1, 3), (-1, 1), (0, -1), (i32::MAX, i32::MAX), (3, 1)] {
+        let found = of(&[0, start], &[1, count], None);
+        assert!(matches!(found, Err(Fault::Damaged(_))), "{start} {count} {found:?}");
+        // Of a row that is NULL nothing is asked.
+        let texts = of(&[0, start], &[1, count], Some(1)).unwrap();
+        assert_eq!(texts, [Some("[7]".to_owned()), None]);
+    }
+}
+
+/// Items without bytes: a batch of some bytes would have been lists of any length.
+#[test]
+fn texts_of_items_count_as_they_are_written() {
+    for items in [plain(ArrowType::Null), composite(Composite::Struct, Vec::new())] {
+        let fixed = composite(Composite::FixedList(1 << 20), vec![items]);
+        let nodes = [(1 << 20, 0), (1 << 40, 0)];
+        let buffers: &[&[u8]] = match fixed.children[0].values {
+            ArrowType::Null => &[&[]],
+            _ => &[&[], &[]],
+        };
+        let given = Given::new(&nodes, buffers, &[]);
+        let found = texts_of(&given, &fixed, 16 << 20);
+        assert!(matches!(found, Err(Fault::TooLarge(_))), "{found:?}");
+    }
+    // The same items in each row.
+    let view = composite(Composite::ListView(8), vec![plain(INT)]);
+    let (starts, counts) = (longs(&[0; 1000]), longs(&[1000; 1000]));
+    let buffers = [&[][..], &starts, &counts, &[], &ints(&[7; 1000])];
+    let given = Given::new(&[(1000, 0), (1000, 0)], &buffers, &[]);
+    assert!(matches!(texts_of(&given, &view, 1 << 20), Err(Fault::TooLarge(_))));
+    assert!(texts_of(&given, &view, 8 << 20).is_ok());
+}
+
+#[test]
+fn children_with_too_few_rows_are_damage() {
+    let of = composite(Composite::Struct, vec![plain(INT)]);
+    let read = |rows: u64| {
+        let given = Given::new(&[(2, 0), (rows, 0)], &[&[], &[], &ints(&[1, 2])], &[]);
+        let layout = BatchLayout::new([&of], &given.batch).unwrap();
+        let buffers = Buffers::new(&given.batch, &given.body, 1 << 20);
+        let schema = ArrowSchema { fields: vec![of.clone()] };
+        let column = &schema.columns().unwrap()[0];
+        let none = |_| Err(Fault::damaged("no dictionary"));
+        read_column((&schema, column), &layout, &buffers, 0..2, &none).map(drop)
+    };
+    assert_eq!(read(2), Ok(()));
+    assert!(matches!(read(1), Err(Fault::Damaged(_))));
+}
+
+#[test]
+fn maps_have_a_key_for_each_value() {
+    let entries = composite(Composite::Struct, vec![plain(INT), plain(INT)]);
+    let map = composite(Composite::Map, vec![entries]);
+    let read = |valid: [u8; 2]| {
+        let nodes = [(1, 0), (2, u64::from(valid[0] != 3)), (2, u64::from(valid[1] != 3)), (2, 0)];
+        let (bits, keys) = (valid.map(|bits| [bits]), ints(&[1, 2]));
+        let buffers = [&[][..], &ints(&[0, 2]), &bits[0], &bits[1], &keys, &[], &ints(&[5, 6])];
+        texts_of(&Given::new(&nodes, &buffers, &[]), &map, 1 << 20)
+    };
+    assert_eq!(read([3, 3]).unwrap(), [Some("{\"1\": 5, \"2\": 6}".to_owned())]);
+    assert!(matches!(read([1, 3]), Err(Fault::Damaged(_))));
+    assert!(matches!(read([3, 2]), Err(Fault::Damaged(_))));
 }

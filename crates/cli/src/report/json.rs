@@ -245,11 +245,15 @@ fn steps_json(steps: &[(Step, Duration)]) -> Value {
 }
 
 fn reject_json(reject: &Reject) -> Value {
-    let Reject { place, column, reason, .. } = reject;
-    json!({
+    let Reject { place, part, column, reason, .. } = reject;
+    let mut told = json!({
         "file": place.file, "line": place.line, "byte": place.byte, "column": column,
         "value": String::from_utf8_lossy(reject.value()), "reason": reason,
-    })
+    });
+    if let Some(part) = part {
+        told["part"] = json!(part.to_string());
+    }
+    told
 }
 
 /// A column whose type became wider, as JSON.

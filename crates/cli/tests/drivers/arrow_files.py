@@ -105,6 +105,7 @@ def write(folder):
             "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": 2, "b": None}]),
             "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
             "name": pa.array(["a", "b", None]),
+            "took": pa.array([1, 2, 3], pa.duration("s")),
         }
     )
     pa.feather.write_feather(nested, f"{folder}/nested.arrow", compression="zstd")

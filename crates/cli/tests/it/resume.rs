@@ -213,6 +213,22 @@ fn files_of_parquet() {
     check(&sandbox, "p/*.parquet", &[], &mut random);
 }
 
+/// What the journal has of rejects is without their row groups; and rows that a filter left unread are counted once.
+#[test]
+fn files_of_parquet_with_a_filter_and_rejects() {
+    let (mut random, sandbox) = (random(), Sandbox::new());
+    sandbox.write("t.json", json(0, ROWS));
+    sandbox.run(&["load", "t.json", "--into", "parquet:p", "--chunk-size", "100000"]).ok();
+    let filter = ["--where", "id >= 30000", "--select", "*, 1 / (id % 20011 - 7) AS x"];
+    let flags = [&["--max-rejects", "100", "--rejects", "r.csv"], &filter[..]].concat();
+    sandbox.run(&args("p/*.parquet", "other", &flags)).ok();
+    let expected = fs::read_to_string(sandbox.path("r.csv")).unwrap();
+    assert!(expected.lines().count() > 6, "{expected}");
+    assert!(expected.lines().skip(1).all(|line| line.contains(",row group ")), "{expected}");
+    check(&sandbox, "p/*.parquet", &flags, &mut random);
+    assert_eq!(fs::read_to_string(sandbox.path("r.csv")).unwrap(), expected);
+}
+
 /// A server of objects, and flags with which it is asked.
 fn objects(sandbox: &Sandbox, name: &str, parts: u64, gzip: bool) -> ObjectServer {
     let server = ObjectServer::start().unwrap();

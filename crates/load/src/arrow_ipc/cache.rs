@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use coload_arrow::{
-    BatchLayout, Body, Buffers, DictionaryBatch, Fault, Field, Message, Slice, read_slice,
+    BatchLayout, Body, Buffers, DictionariesOf, DictionaryBatch, Fault, Field, Message, Slice,
+    read_values,
 };
 use coload_threads::lock;
 use coload_types::Result;
@@ -46,6 +47,19 @@ impl Dictionaries {
             return Err(fault(asked, batch.file as usize, batch.place.start, missing));
         };
         let key = (batch.file, id, *from, *to);
+        let Some(field) = file.is.fields.schema.field_of_dictionary(id) else {
+            let missing = Fault::Damaged(format!("dictionary {id} of no field"));
+            return Err(fault(asked, batch.file as usize, batch.place.start, missing));
+        };
+        // Its values may have others within them. None stands within itself, which the schema was asked.
+        let inner = field.dictionaries().into_iter();
+        let inner = inner.map(|id| Ok((id, self.get(file, batch, id, asked)?)));
+        let inner = inner.collect::<Result<Vec<_>>>()?;
+        let find = |id: i64| {
+            let found = inner.iter().find(|(inner, _)| *inner == id);
+            let found = found.map(|(_, dictionary)| Arc::clone(dictionary));
+            found.ok_or_else(|| Fault::Damaged(format!("dictionary {id} is not there")))
+        };
         // Who wants the same waits here, and reads it no second time.
         let mut kept = lock(&self.kept);
         if let Some((_, found)) = kept.iter().find(|(other, _)| *other == key) {
@@ -55,11 +69,11 @@ impl Dictionaries {
         for (_, at) in &all[first..] {
             let bytes_max = batch_bytes_max(asked);
             let left = bytes_max.saturating_sub(made.as_ref().map_or(0, Dictionary::bytes) as u64);
-            let part = part_at(file, at, left);
-            let (field, part) =
+            let part = part_at((file, &field), at, left, &find);
+            let part =
                 part.map_err(|error| fault(asked, batch.file as usize, at.place.start, error))?;
             made = Some(match made {
-                None => Dictionary::new(field.values, part),
+                None => Dictionary::new(field.values_read(), part),
                 Some(made) => made.with(part),
             });
         }
@@ -78,35 +92,34 @@ impl Dictionaries {
     }
 }
 
-/// The values of a message, and the field that they are of.
+/// The values of a message, which are of a field.
 fn part_at(
-    file: &BlockFile<ArrowFile>,
+    (file, field): (&BlockFile<ArrowFile>, &Field),
     at: &DictionaryAt,
     bytes_max: u64,
-) -> std::result::Result<(Field, Slice<'static>), Fault> {
+    dictionaries: DictionariesOf<'_>,
+) -> std::result::Result<Slice<'static>, Fault> {
     let Message::Dictionary(dictionary) = message_at(&file.file, &at.place)? else {
         return Err(Fault::Damaged("a message that is no dictionary".to_owned()));
     };
     let body = FileBody { file: &file.file, start: at.place.body() };
-    let Some(field) = file.is.fields.schema.field_of_dictionary(at.id) else {
-        return Err(Fault::Damaged(format!("dictionary {} of no field", at.id)));
-    };
-    let part = read_dictionary(&field, &dictionary, &body, bytes_max)?;
-    Ok((field, part))
+    read_dictionary(field, &dictionary, &body, bytes_max, dictionaries)
 }
 
 /// The values of a dictionary.
 ///
 /// # Errors
-/// As [`read_slice`].
+/// As [`read_values`].
 pub fn read_dictionary(
     field: &Field,
     dictionary: &DictionaryBatch,
     body: &dyn Body,
     bytes_max: u64,
+    dictionaries: DictionariesOf<'_>,
 ) -> std::result::Result<Slice<'static>, Fault> {
     let batch = &dictionary.batch;
     let layout = BatchLayout::new([field], batch)?;
     let buffers = Buffers::new(batch, body, bytes_max);
-    Ok(read_slice(field, &layout.fields[0], &buffers, 0..batch.rows)?.into_owned())
+    let read = read_values(field, &layout.fields[0], &buffers, 0..batch.rows, dictionaries)?;
+    Ok(read.slice.into_owned())
 }

@@ -18,12 +18,14 @@ use coload_arrow::{
     Place, Prefix, TAIL_BYTES, footer_bytes,
 };
 use coload_input::RawFile;
-use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::{Error, Result};
 use coload_wire::PartIs;
 
 use super::input::{FieldsRead, fault};
 use crate::typed::{Asked, Block, BlockFile, FileBody, batch_bytes_max, cutting, read_at};
+
+/// Share of what a batch may take that the texts of its lists may, if it is read as a whole.
+pub const WRITTEN_SHARE: u64 = 2;
 
 /// What is known of a file.
 #[derive(Debug)]
@@ -163,18 +165,25 @@ pub fn index_file(
         batches.drain(first..first + from);
     }
     let fields = Arc::new(FieldsRead::new(schema, number, asked)?);
-    for batch in &mut batches[first..] {
-        if batch.is_compressed {
-            let bytes = decompressed_bytes(&file, &batch.place, batch_bytes_max(asked));
-            batch.bytes = bytes.map_err(|error| fault(asked, number, batch.place.start, error))?;
+    let of_key = |id| bytes_of_key(&dictionaries, id).map_or(0, |(_, each)| each);
+    let mut texts = vec![0; batches.len() - first];
+    for (batch, texts) in batches[first..].iter_mut().zip(&mut texts) {
+        if batch.is_compressed || fields.has_written() {
+            let bytes =
+                bytes_of_batch(&file, &batch.place, &fields, (batch_bytes_max(asked), &of_key));
+            (batch.bytes, *texts) =
+                bytes.map_err(|error| fault(asked, number, batch.place.start, error))?;
         }
     }
     let key_bytes = key_bytes(&fields, &dictionaries);
     let cutting = cutting(asked);
-    for batch in &mut batches[first..] {
+    for (batch, texts) in batches[first..].iter_mut().zip(texts) {
         let rows = u64::from(batch.rows);
         batch.bytes = batch.bytes.saturating_add(rows.saturating_mul(key_bytes));
-        batch.is_whole = batch.is_compressed && cutting.may_be_whole(rows, batch.bytes);
+        batch.is_whole = batch.is_compressed
+            && cutting.may_be_whole(rows, batch.bytes)
+            && texts <= batch_bytes_max(asked) / WRITTEN_SHARE;
+        batch.bytes = batch.bytes.saturating_add(texts);
     }
     let bytes = |place: &Place| place.start..place.end();
     let reads = part.as_ref().map(|_| {
@@ -185,29 +194,37 @@ pub fn index_file(
     Ok(BlockFile { file, is: ArrowFile { fields, dictionaries }, span, is_part, reads })
 }
 
-/// Bytes of a row's texts in dictionaries of more values than codes have.
-fn key_bytes(fields: &FieldsRead, dictionaries: &[DictionaryAt]) -> u64 {
-    let of = |field: &usize| {
-        let id = fields.schema.fields[*field].dictionary()?;
-        let of_field = || dictionaries.iter().filter(move |at| at.id == id);
-        let rows = of_field().fold(0, |sum: u64, at| sum.saturating_add(at.rows));
-        let bytes = of_field().fold(0, |sum: u64, at| sum.saturating_add(at.place.body_bytes));
-        (rows > CODES_PROVISIONAL_MAX as u64).then(|| bytes / rows)
-    };
-    fields.of_column.iter().filter_map(of).fold(0, u64::saturating_add)
+/// Values of a dictionary, and bytes of each.
+fn bytes_of_key(dictionaries: &[DictionaryAt], id: i64) -> Option<(u64, u64)> {
+    let of_id = || dictionaries.iter().filter(move |at| at.id == id);
+    let values = of_id().fold(0, |sum: u64, at| sum.saturating_add(at.rows));
+    let bytes = of_id().fold(0, |sum: u64, at| sum.saturating_add(at.place.body_bytes));
+    Some((values, bytes.checked_div(values)?))
 }
 
-/// Bytes of the buffers of a batch that is compressed.
-fn decompressed_bytes(
+/// Bytes of a row's texts in dictionaries of more values than codes have.
+fn key_bytes(fields: &FieldsRead, dictionaries: &[DictionaryAt]) -> u64 {
+    let of = |id| bytes_of_key(dictionaries, id);
+    fields.key_bytes(of)
+}
+
+/// Bytes of the buffers of a batch, decompressed, and of the texts of its lists and maps, about.
+fn bytes_of_batch(
     file: &RawFile,
     place: &Place,
-    bytes_max: u64,
-) -> std::result::Result<u64, Fault> {
+    fields: &FieldsRead,
+    (bytes_max, of_key): (u64, &dyn Fn(i64) -> u64),
+) -> std::result::Result<(u64, u64), Fault> {
     let batch = batch_at(file, place)?;
     let body = FileBody { file, start: place.body() };
-    match Buffers::new(&batch, &body, bytes_max).total_bytes()? {
-        bytes if bytes > bytes_max => Err(Fault::TooLarge(bytes)),
-        bytes => Ok(bytes),
+    let buffers = Buffers::new(&batch, &body, bytes_max);
+    let texts = fields.written_bytes(&buffers, of_key)?;
+    match batch.codec {
+        None => Ok((batch.body_bytes, texts)),
+        Some(_) => match buffers.total_bytes()? {
+            bytes if bytes > bytes_max => Err(Fault::TooLarge(bytes)),
+            bytes => Ok((bytes, texts)),
+        },
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the first bytes of an input tell: whether it is Arrow, its fields, and how large its records are.
 
 use coload_arrow::{
-    ArrowType, Buffers, FILE_MAGIC, Fault, Field, Message, PREFIX_BYTES, Prefix, starts_stream,
+    ArrowColumn, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix, starts_stream,
 };
 use coload_source::SampleEnd;
 use coload_types::{Error, Place, Result};
@@ -50,15 +50,15 @@ pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<T
     };
     let mut walk = Walk { head, at: first, end };
     let found = match walk.next() {
-        Ok(Some((Message::Schema(schema), _))) => Ok(schema),
+        Ok(Some((Message::Schema(schema), _))) => schema.columns(),
         Ok(Some(_)) => Err(Fault::Damaged("a message before the schema".to_owned())),
         Ok(None) => Err(Fault::Damaged("there is no schema".to_owned())),
         Err(error) => Err(error),
     };
     match found {
-        Ok(schema) => {
+        Ok(columns) => {
             let record_bytes = walk.record_bytes();
-            let fields = schema.fields.into_iter().map(field).collect();
+            let fields = columns.iter().map(field_of_column).collect();
             Ok(Some(TypedInput { kind, fields, record_bytes }))
         }
         // It may be a text that somebody named so.
@@ -76,13 +76,14 @@ pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<T
     }
 }
 
-fn field(field: Field) -> TypedField {
+/// A column of Arrow, for who looks at it.
+pub fn field_of_column(column: &ArrowColumn) -> TypedField {
     TypedField {
-        data_type: field.values.sql_type(),
-        is_readable: !matches!(field.values, ArrowType::Other(..)),
-        kind: field.to_string(),
-        name: field.name,
-        nullable: field.nullable,
+        data_type: column.sql_type(),
+        is_readable: column.is_readable(),
+        kind: column.kind.clone(),
+        name: column.name.clone(),
+        nullable: column.nullable,
     }
 }
 

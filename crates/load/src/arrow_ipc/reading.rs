@@ -3,20 +3,21 @@
 use std::ops::Range;
 use std::sync::{Arc, atomic::AtomicUsize};
 
-use coload_arrow::{Batch, BatchLayout, Body, Buffers, Encoding, Fault, SliceValues, read_slice};
+use coload_arrow::{Batch, BatchLayout, Body, Buffers, Encoding, Fault, read_column};
 use coload_input::{InputFile, RawFile};
 use coload_threads::Step;
 use coload_types::Result;
 
 use super::cache::Dictionaries;
 use super::files::{ArrowFile, BatchAt, batch_at, index_file};
-use super::input::{FieldsRead, fault};
+use super::input::{FieldsRead, fault, no_dictionary};
 use super::stream::{Reader, StreamBatch};
+use crate::file_parts::{FileParts, PartKind};
 use crate::format::PieceSpan;
 use crate::grain::Grain;
 use crate::typed::{
-    Asked, Block, BlockFile, BlockForm, ChunkRead, Column, Cutting, Dictionary, FileBody, Rows,
-    StreamRows, batch_bytes_max,
+    Asked, Block, BlockFile, BlockForm, ChunkRead, Cutting, Dictionary, FileBody, Rows, StreamRows,
+    batch_bytes_max,
 };
 
 /// The form of Arrow IPC.
@@ -75,6 +76,11 @@ impl BlockForm for ArrowForm {
         place.block()
     }
 
+    fn file_parts(places: &[BatchAt]) -> FileParts {
+        let starts = places.iter().map(|at| (at.file, at.place.start, at.number));
+        FileParts::new(PartKind::RecordBatch, starts)
+    }
+
     fn fields_of_file(file: &ArrowFile) -> &FieldsRead {
         &file.fields
     }
@@ -85,7 +91,7 @@ impl BlockForm for ArrowForm {
 
     /// Columns with dictionaries or runs have codes.
     fn is_coded(fields: &FieldsRead, column: usize, _asked: Asked<'_>, _grain: &Grain) -> bool {
-        fields.schema.fields[fields.of_column[column]].encoding != Encoding::Plain
+        fields.column(column).encoding != Encoding::Plain
     }
 
     fn read_place(
@@ -128,13 +134,8 @@ impl BlockForm for ArrowForm {
         };
         let asked = read.asked;
         let dictionary = |id| {
-            batch.dictionaries.get(&id).cloned().ok_or_else(|| {
-                let text = format!(
-                    "dictionary {id} does not come before the rows that need it (a file may have it later: \
-                     decompress it, and load it as a file)"
-                );
-                fault(asked, batch.file, batch.start, Fault::Damaged(text))
-            })
+            let found = batch.dictionaries.get(&id).cloned();
+            found.ok_or_else(|| fault(asked, batch.file, batch.start, no_dictionary(id)))
         };
         read_piece(piece, &dictionary, read)
     }
@@ -149,33 +150,28 @@ fn read_piece(
     let asked = read.asked;
     let Piece { file, start, fields, batch, body, rows, span } = piece;
     let buffers = Buffers::new(batch, body, batch_bytes_max(asked));
+    let told = |error: Fault| fault(asked, file, start, error);
     let bytes = match batch.codec {
-        None => Ok(batch.body_bytes.min(span.end - span.start)),
+        None => batch.body_bytes.min(span.end - span.start),
         // All of it is decompressed, whatever rows are read.
-        Some(_) => buffers.total_bytes(),
+        Some(_) => buffers.total_bytes().map_err(told)?,
     };
-    read.room.take(bytes.map_err(|error| fault(asked, file, start, error))?);
+    let share = (rows.end - rows.start, batch.rows.max(1));
+    let texts = fields.written_bytes(&buffers, &|_| 0).map_err(told)?;
+    read.room.take(bytes.saturating_add(part_of_bytes(texts, share)));
     let columns = read.clock.time(Step::Read, || {
-        let layout = BatchLayout::new(&fields.schema.fields, batch)
-            .map_err(|error| fault(asked, file, start, error))?;
-        let column = |index: &usize| {
-            let field = &fields.schema.fields[*index];
-            let slice = read_slice(field, &layout.fields[*index], &buffers, rows.clone())
-                .map_err(|error| fault(asked, file, start, error))?;
-            let found = match &slice.values {
-                SliceValues::Keys(_, id) => Some(dictionary(*id)?),
-                _ => None,
-            };
-            let column = Column { values: field.values.clone(), slice, dictionary: found };
-            match column.has_all_keys() {
-                true => Ok(column),
-                false => {
-                    let text = format!("field {}: keys that its dictionary has not", field.name);
-                    Err(fault(asked, file, start, Fault::Damaged(text)))
-                }
-            }
+        let layout = BatchLayout::new(&fields.schema.fields, batch).map_err(told)?;
+        let dictionaries = |id| dictionary(id).map_err(Fault::Read);
+        let column = |column| {
+            let of = (&fields.schema, column);
+            read_column(of, &layout, &buffers, rows.clone(), &dictionaries).map_err(told)
         };
-        fields.of_column.iter().map(column).collect::<Result<Vec<_>>>()
+        fields.read().map(column).collect::<Result<Vec<_>>>()
     })?;
     read.add_rows(columns, rows.end - rows.start, (file, start), span)
+}
+
+/// The share of bytes that some of the rows have.
+fn part_of_bytes(bytes: u64, (rows, of): (u64, u64)) -> u64 {
+    (u128::from(bytes) * u128::from(rows) / u128::from(of)) as u64
 }

@@ -24,6 +24,7 @@ use coload_wire::PartIs;
 use super::input::{FieldsRead, Spot, fault};
 use super::prune::Pruning;
 use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
+use crate::wanted::WantedRows;
 
 /// Most bytes that one of a file is taken for in memory, whatever its footer says.
 const EXPANSION_MAX: u64 = 1 << 12;
@@ -58,7 +59,7 @@ pub struct GroupAt {
     pub number: u32,
     /// Number of its rows.
     pub rows: u64,
-    /// Those of them that are read, if not all are.
+    /// Those of them that are read, if not all are; there may be none.
     pub wanted: Option<Box<[Range<u64>]>>,
     /// Where it starts.
     pub start: u64,
@@ -75,10 +76,16 @@ impl GroupAt {
         self.stored
     }
 
-    /// Its rows, which take so many bytes in memory, as they are cut.
+    /// Whether some of its rows are read.
+    pub fn is_read(&self) -> bool {
+        self.rows > 0 && self.wanted.as_ref().is_none_or(|wanted| !wanted.is_empty())
+    }
+
+    /// Its rows, which take so many bytes in memory, as they are cut; none if it is not read.
     pub fn block(&self, bytes: u64) -> Block {
         let span = self.position..self.position + self.stored;
-        Block { rows: self.rows, bytes, is_whole: false, span }
+        let rows = if self.is_read() { self.rows } else { 0 };
+        Block { rows, bytes, is_whole: false, span }
     }
 }
 
@@ -117,10 +124,10 @@ pub fn index_file(
     let at = |byte: u64| Spot { file: number, byte, group: None, column: None };
     let bytes_max = batch_bytes_max(asked);
     let mut fields = None;
+    let test = WantedRows::of_read(asked.request);
     let read = read_footer(&file, bytes_max, |all| {
         let read = fields.insert(FieldsRead::new(all, number, asked)?);
-        let with_hints = asked.request.wanted.is_some();
-        Ok(Leaves { numbers: read.leaves.clone(), with_hints })
+        Ok(Leaves { numbers: read.leaves.clone(), with_hints: test.is_some() })
     });
     let tail = file.bytes().saturating_sub(TAIL_BYTES as u64);
     let (mut footer, start) = read.map_err(|error| fault(asked, at(tail), error))?;
@@ -149,28 +156,29 @@ pub fn index_file(
         }
     }
     let mut wanted = vec![None; footer.groups.len()];
-    if let Some(pruning) = Pruning::new(asked, &fields, start) {
-        for group in footer.groups.iter_mut().filter(|group| pruning.is_unwanted(group)) {
-            // As of an empty one, nothing of it is read.
-            group.rows = 0;
-        }
-        let groups = || footer.groups.iter().filter(|group| group.rows > 0);
-        file.look_at(groups().flat_map(|group| pruning.parts(group)));
+    let pruning = test.and_then(|test| Pruning::new(test, asked, &fields, start));
+    if let Some(pruning) = pruning {
+        let with_rows = |group: &RowGroup| group.rows > 0 && !pruning.is_unwanted(group);
+        let groups = footer.groups.iter().filter(|group| with_rows(group));
+        file.look_at(groups.flat_map(|group| pruning.parts(group)));
         let body = FileBody { file: &file, start: 0 };
-        for (group, wanted) in footer.groups.iter_mut().zip(&mut wanted) {
-            if group.rows == 0 {
-                continue;
-            }
-            let spot = at(group.start);
-            let rows = pruning.rows(group, &body).map_err(|e| fault(asked, spot, e))?;
-            match rows[..] {
-                [] => group.rows = 0,
-                [Range { start: 0, end }] if end == group.rows => {}
-                _ => *wanted = Some(rows.into_boxed_slice()),
-            }
+        for (group, wanted) in footer.groups.iter().zip(&mut wanted) {
+            let rows = match with_rows(group) {
+                true => {
+                    let rows = pruning.rows(group, &body);
+                    rows.map_err(|error| fault(asked, at(group.start), error))?
+                }
+                false => Vec::new(),
+            };
+            let is_all = matches!(rows[..], [Range { start: 0, end }] if end == group.rows);
+            *wanted = (!is_all).then(|| rows.into_boxed_slice());
         }
     }
-    look_at_dictionaries(&file, &footer.groups, &fields);
+    let is_read = |wanted: &Option<Box<[Range<u64>]>>| {
+        wanted.as_ref().is_none_or(|wanted| !wanted.is_empty())
+    };
+    let read = footer.groups.iter().zip(&wanted).filter(|(_, wanted)| is_read(wanted));
+    look_at_dictionaries(&file, read.map(|(group, _)| group), &fields);
     let mut end = file.bytes();
     for (index, (group, wanted)) in footer.groups.into_iter().zip(wanted).enumerate() {
         if let Some(part) = &part {
@@ -206,12 +214,16 @@ fn may_have_many_values(column: &ColumnAt) -> bool {
 }
 
 /// Has the heads of dictionaries of texts fetched at once, if they are far away: of many row groups they are many.
-fn look_at_dictionaries(file: &RawFile, groups: &[RowGroup], fields: &FieldsRead) {
+fn look_at_dictionaries<'g>(
+    file: &RawFile,
+    groups: impl Iterator<Item = &'g RowGroup>,
+    fields: &FieldsRead,
+) {
     let texts = || {
         let all = fields.of_column.iter().zip(&fields.chunks);
         all.filter(|(stored, _)| stored.is_text()).map(|(_, leaf)| *leaf)
     };
-    let heads = groups.iter().filter(|group| group.rows > 0).flat_map(|group| {
+    let heads = groups.filter(|group| group.rows > 0).flat_map(|group| {
         texts()
             .map(|leaf| &group.columns[leaf])
             .filter(|column| may_have_many_values(column) && column.bytes > 0)
@@ -241,7 +253,7 @@ fn bytes_of_rows(
     group: &GroupAt,
     fields: &FieldsRead,
 ) -> std::result::Result<u64, Fault> {
-    if group.rows == 0 {
+    if !group.is_read() {
         return Ok(0);
     }
     let body = FileBody { file, start: 0 };

@@ -15,7 +15,6 @@ use coload_parquet::{ColumnHints, PageHint, RowGroup, Stored, ValueBounds};
 use coload_types::{DataType, Value};
 
 use super::input::FieldsRead;
-use crate::legs::table_column;
 use crate::typed::Asked;
 use crate::wanted::{WantedRows, bound_of_value, value_of_bound, value_of_text_bound};
 
@@ -29,29 +28,32 @@ struct Tested<'a> {
     stored: &'a Stored,
     /// Number of its column chunk among those that are read.
     chunk: usize,
-    /// Its number in the table, and the type that it has there.
+    /// Its number among those that are read, and its type.
     column: usize,
     data_type: DataType,
 }
 
 /// What is asked of the rows of a file.
 pub struct Pruning<'a> {
-    test: &'a WantedRows,
+    test: WantedRows,
     columns: Vec<Tested<'a>>,
     /// Where the footer starts.
     end: u64,
 }
 
 impl<'a> Pruning<'a> {
-    /// The tests of a load; `None` where there are none of columns that files say something of.
-    pub fn new(asked: Asked<'a>, fields: &'a FieldsRead, end: u64) -> Option<Self> {
-        let test = asked.request.wanted.as_deref()?;
+    /// The tests of a load by the columns that it reads; `None` where there are none of columns that files say something of.
+    pub fn new(
+        test: WantedRows,
+        asked: Asked<'_>,
+        fields: &'a FieldsRead,
+        end: u64,
+    ) -> Option<Self> {
         let all = asked.request.read_schema().columns().iter();
         let all = fields.of_column.iter().zip(&fields.chunks).zip(all).enumerate();
-        let columns = all.filter_map(|(read, ((stored, chunk), of_read))| {
-            let column = table_column(asked.request, read)?;
+        let columns = all.filter_map(|(column, ((stored, chunk), of_read))| {
             // Bounds of a leaf are none of its list.
-            let is_tested = fields.nested[read].is_none() && test.asks(column);
+            let is_tested = fields.nested[column].is_none() && test.asks(column);
             let tested = Tested { stored, chunk: *chunk, column, data_type: of_read.data_type };
             is_tested.then_some(tested)
         });

@@ -298,6 +298,11 @@ fn seems_coded(at: &ColumnAt, read: &ColumnRead, rows: u64) -> bool {
     at.raw_bytes <= bytes + places + places / 16 + rows / 64 + HEADS_BYTES
 }
 
+/// Rows of a row group that are not read, as no filter keeps them: the account has them, and places of those that come next are right.
+fn not_read(at: &GroupAt, rows: u64, span: Range<u64>) -> PieceSpan {
+    PieceSpan { lines: rows, filtered: rows, ..PieceSpan::empty(at.file as usize, span) }
+}
+
 /// Rows of a row group in pieces that are read or left out, with their shares of its bytes.
 fn pieces_of(at: &GroupAt, all: &Rows) -> Vec<(Range<u64>, Range<u64>, bool)> {
     let Some(wanted) = &at.wanted else {
@@ -356,9 +361,9 @@ impl Reading for ParquetReading<'_> {
             let body = FileBody { file: &self.source.files[at.file as usize].file, start: 0 };
             let group = Group { index: rows.block, at, body: &body, to_plan: false };
             let bytes = rows.span.end - rows.span.start;
-            if at.rows == 0 {
+            if !at.is_read() {
                 tick(bytes, 0)?;
-                add_span(&mut spans, PieceSpan::empty(at.file as usize, rows.span));
+                add_span(&mut spans, not_read(at, at.rows, rows.span));
                 continue;
             }
             let mut read_rows = 0;
@@ -368,11 +373,7 @@ impl Reading for ParquetReading<'_> {
                         let tools = (&mut *read.worker, &mut *read.parser);
                         self.parse_rows((group, chunk), (piece, span), tools, clock)?
                     }
-                    // Records are counted, so that places of those that come next are right.
-                    false => PieceSpan {
-                        lines: piece.end - piece.start,
-                        ..PieceSpan::empty(at.file as usize, span)
-                    },
+                    false => not_read(at, piece.end - piece.start, span),
                 };
                 read_rows += span.rows;
                 add_span(&mut spans, span);

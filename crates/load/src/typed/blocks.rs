@@ -20,6 +20,7 @@ use coload_types::{Error, Result};
 
 use super::{Asked, Block, BlockReader, Chunks, Cutting, Rows, StreamRows, StreamSource, cutting};
 use crate::account::Account;
+use crate::file_parts::FileParts;
 use crate::format::{Format, InputBounds, Leg, PieceSpan, Position};
 use crate::grain::Grain;
 use crate::request::LoadRequest;
@@ -70,6 +71,11 @@ pub trait BlockForm: Sized + 'static {
 
     /// The rows of a place, as they are cut.
     fn block_of(place: &Self::Place) -> Block;
+
+    /// Parts of files with rows of their own, if places are such.
+    fn file_parts(_places: &[Self::Place]) -> FileParts {
+        FileParts::default()
+    }
 
     /// The fields of a file.
     fn fields_of_file(file: &Self::File) -> &Self::Fields;
@@ -272,6 +278,13 @@ impl<F: BlockForm> Format for BlockInputs<F> {
                 files.files.iter().map(|file| file.span.end - file.skipped()).sum()
             }
             BlockInputs::Stream(_, stream) => stream.bytes,
+        }
+    }
+
+    fn file_parts(&self) -> FileParts {
+        match self {
+            BlockInputs::Files(files) => F::file_parts(&files.places),
+            BlockInputs::Stream(..) => FileParts::default(),
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coload_arrow::SliceValues;
+use coload_arrow::{Column, Dictionary, SliceValues};
 use coload_source::{ColumnForm, ColumnPlan, FieldError};
 use coload_transform::{
     DictionaryLimit, DistinctSketch, FragmentColumn, NULL_CODE, ProvisionalCodes,
@@ -14,7 +14,7 @@ use coload_transform::{
 use coload_types::{DataType, Plain, Value, Values};
 
 use super::convert::{Converted, convert, error_of, gather};
-use super::dictionary::{Column, Dictionary, append};
+use super::dictionary::{append, convert_dictionary};
 
 /// The code of a key that was not looked up yet; no dictionary has so many values.
 const UNKNOWN: u16 = NULL_CODE - 1;
@@ -189,7 +189,7 @@ impl ColumnRows {
         match &self.keyed {
             Some((keyed, _)) if same(keyed) => Arc::clone(keyed),
             _ => {
-                let converted = dictionary.convert(self.data_type);
+                let converted = convert_dictionary(dictionary, self.data_type);
                 self.keep_keyed(Keyed { of: Some(Arc::clone(dictionary)), converted })
             }
         }

@@ -37,7 +37,7 @@ struct Rows<'s, 'a> {
 pub fn convert(slice: &Slice<'_>, values: &ArrowType, target: DataType) -> Converted {
     if let SliceValues::Indexed(keys, of) = &slice.values {
         let inner = convert(of, values, target);
-        return gather(keys, |_| false, &inner);
+        return gather(keys, |row| slice.is_null(row), &inner);
     }
     let mut rows = Rows { slice, bad: Vec::new() };
     let quick = match target.physical() {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use coload_arrow::Column;
 use coload_source::{
     BadRecord, ColumnForm, FieldError, LeftOut, ParseTime, RejectedRecord, RejectedValue,
     told_bytes,
@@ -11,7 +12,6 @@ use coload_transform::{Fragment, TemporaryDictionary};
 use coload_types::{Error, Result};
 
 use super::column::{Added, ColumnRows, Made};
-use super::dictionary::Column;
 use super::input::BATCH_SHARE;
 use crate::format::Parser;
 

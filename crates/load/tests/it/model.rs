@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use coload_ddl::Schema;
 use coload_source::{
-    BadRecord, ColumnRules, Dialect, FixedWidths, Header, Reject, RejectWriter, RejectedRecord,
-    RejectedValue, Told, Trailing, TypeOrigin, tokenise_slowly,
+    BadRecord, ColumnRules, Dialect, FixedWidths, Header, Reject, RejectColumns, RejectWriter,
+    RejectedRecord, RejectedValue, Told, Trailing, TypeOrigin, tokenise_slowly,
 };
 use coload_types::Value;
 use coload_wire::ColumnFrom;
@@ -153,7 +153,7 @@ pub fn rejects(models: &[Model], options: &Options) -> Vec<Reject> {
 
 /// The file of rejects.
 pub fn rejects_file(rejects: &[Reject]) -> Vec<u8> {
-    let mut writer = RejectWriter::new(Vec::new()).unwrap();
+    let mut writer = RejectWriter::new(Vec::new(), RejectColumns::Plain).unwrap();
     for reject in rejects {
         writer.write(reject).unwrap();
     }

@@ -4,10 +4,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use ::parquet::basic::Compression;
-use coload_load::WantedRows;
+use coload_ddl::{CheckedColumn, Schema};
+use coload_load::{RowProgram, RowsMade, WantedRows};
 use coload_scan::{Predicate, Test};
+use coload_source::FilePart;
 use coload_store::Store;
-use coload_types::Value;
+use coload_types::{Result, Value};
+use coload_wire::RowSql;
 use proptest::prelude::*;
 
 use crate::model::Row;
@@ -101,11 +104,121 @@ proptest! {
         let expected: Vec<&Row> = all.iter().filter(|row| passes(&tests, row)).collect();
         options.wanted = WantedRows::new(&tests).map(Arc::new);
         let some = store("some");
-        load(&some, &options).unwrap();
+        let report = load(&some, &options).unwrap();
         let read = rows(&some, "t");
         let found: Vec<&Row> = read.iter().filter(|row| passes(&tests, row)).collect();
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(&found, &expected);
+        // What was not read is counted.
+        prop_assert_eq!(read.len() as u64 + report.filtered(), all.len() as u64);
+
+        // A filter of the load itself keeps nothing else.
+        options.wanted = None;
+        options.program = Some(Arc::new(Filter::new(options.read_schema(), tests)));
+        let kept = store("kept");
+        let report = load(&kept, &options).unwrap();
+        let found = rows(&kept, "t");
+        prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+        prop_assert_eq!(report.rows() + report.filtered(), all.len() as u64);
+        prop_assert_eq!(report.records(), all.len() as u64);
     }
+}
+
+/// Keeps the rows that pass some tests.
+#[derive(Debug)]
+struct Filter {
+    sql: RowSql,
+    schema: Schema,
+    sources: Vec<Option<usize>>,
+    uses: Vec<usize>,
+    tests: Vec<Predicate>,
+}
+
+impl Filter {
+    fn new(read: &Schema, tests: Vec<Predicate>) -> Self {
+        Filter {
+            sql: RowSql { filter: Some("tests".to_owned()), select: None },
+            schema: read.clone(),
+            sources: (0..read.len()).map(Some).collect(),
+            uses: (0..read.len()).collect(),
+            tests,
+        }
+    }
+}
+
+impl RowProgram for Filter {
+    fn sql(&self) -> &RowSql {
+        &self.sql
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn sources(&self) -> &[Option<usize>] {
+        &self.sources
+    }
+
+    fn uses(&self) -> &[usize] {
+        &self.uses
+    }
+
+    fn tests(&self) -> &[Predicate] {
+        &self.tests
+    }
+
+    fn for_load(&self, read: &Schema, _began_us: i64) -> Result<Arc<dyn RowProgram>> {
+        Ok(Arc::new(Filter::new(read, self.tests.clone())))
+    }
+
+    fn run(&self, columns: &[Option<CheckedColumn<'_>>], rows: usize) -> Result<RowsMade> {
+        let row = |row: &u32| -> Row {
+            columns.iter().map(|column| column.unwrap().get(*row as usize)).collect()
+        };
+        let kept = (0..rows as u32).filter(|number| passes(&self.tests, &row(number))).collect();
+        let columns = vec![None; self.sources.len()];
+        Ok(RowsMade { kept: Some(kept), columns, failed: Vec::new() })
+    }
+}
+
+/// Row groups that no row of a filter is in are not read, and are counted: rejects behind them have the line and the part that they
+/// have in the file, and what is in them is no reject.
+#[test]
+fn rejects_behind_row_groups_that_are_not_read_have_their_places() {
+    let dir = scratch();
+    let shape = Shape {
+        version: 1,
+        compression: Compression::SNAPPY,
+        page_rows: 1000,
+        dictionary_bytes: 1 << 20,
+    };
+    let group = |first: u32, nulls: [bool; 2]| -> Vec<Seeds> {
+        let of =
+            |is_null: bool| (0..10).map(move |row| (!is_null || row > 2).then_some(first + row));
+        nulls.map(|is_null| of(is_null).collect()).to_vec()
+    };
+    // The second column has NULL in some rows of each.
+    let groups = [0, 100, 200].map(|first| group(36_000 + first, [false, true]));
+    let columns = "c0 BIGINT, c1 BIGINT NOT NULL";
+    let mut rejected = Vec::new();
+    for seed in 0..24 {
+        let file = bytes(&[0, 0], &groups, shape, &mut Random::new(seed));
+        let file = write(&dir, &format!("in{seed}.parquet"), &file);
+        let mut options = parquet_options(&[file], columns);
+        let test = Test::Range { low: Bound::Included(Value::Int(1_200)), high: Bound::Unbounded };
+        let tests = vec![Predicate { column: 0, test }];
+        options.program = Some(Arc::new(Filter::new(options.read_schema(), tests)));
+        let store = Store::create_or_open(dir.path().join(format!("{seed}"))).unwrap();
+        let report = load(&store, &options).unwrap();
+        assert_eq!((report.rows(), report.records()), (7, 30));
+        assert_eq!(report.reject_count() + report.filtered(), 23);
+        let last = &report.rejects[report.rejects.len() - 3..];
+        let lines: Vec<u64> = last.iter().map(|reject| reject.place.line).collect();
+        assert_eq!(lines, [21, 22, 23]);
+        assert!(last.iter().all(|reject| reject.part == Some(FilePart::RowGroup(3))));
+        rejected.push(report.reject_count());
+    }
+    // The writer draws what it tells: of many files some tell all of it.
+    assert!(rejected.contains(&3) && rejected.contains(&9), "{rejected:?}");
 }
 
 /// Values rise by row, and each page has some of them: the rows that are read are those of the pages that may have some.

@@ -7,7 +7,7 @@
 //!   rows              ["a", null]  []  ["b"]
 //! ```
 //!
-//! Values are written as [`write_json`] has them. A map is an object, whose keys are strings, in its order; a key that is there twice
+//! Values are written as [`JsonRows`] has them. A map is an object, whose keys are strings, in its order; a key that is there twice
 //! comes twice.
 //!
 //! Invariant: levels of all leaves must tell the same lists. Memory: entries and values of the rows, and their texts, at most
@@ -18,8 +18,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use coload_arrow::{Bits, Fault, Result, Slice, SliceValues, Strings, write_json};
-use coload_types::write_json_string;
+use coload_arrow::{Brackets, Fault, JsonRows, Result, Slice};
 
 use super::bytes::{cut_off, split_sized};
 use super::head::Encoding;
@@ -179,31 +178,21 @@ pub fn read_lists(
     let each_max = bytes_max / nested.leaves.len().max(1) as u64;
     let read = read.map(|(stored, leaf)| read_leaf(stored, leaf, &rows, each_max));
     let leaves = read.collect::<Result<Vec<Leaf>>>()?;
-    let mut rest = Assembly { leaves, stored: &nested.leaves, bytes_max, out: Vec::new() };
     let count = (rows.end - rows.start) as usize;
-    let mut places = Vec::with_capacity(count + 1);
-    places.push(0);
-    let (mut valid, mut has_nulls) = (Vec::with_capacity(count), false);
+    let rows = JsonRows::new(count, bytes_max);
+    let mut rest = Assembly { leaves, stored: &nested.leaves, rows };
     for _ in 0..count {
-        let is_null = rest.row(&nested.node)?;
-        has_nulls |= is_null;
-        valid.push(!is_null);
-        places.push(rest.out.len());
+        rest.row(&nested.node)?;
     }
     rest.check_end()?;
-    let byte =
-        |valid: &[bool]| valid.iter().rev().fold(0_u8, |byte, valid| byte << 1 | u8::from(*valid));
-    let bits = has_nulls.then(|| Bits::new(valid.chunks(8).map(byte).collect()));
-    let values = SliceValues::Strings(Strings::Ends { places, bytes: rest.out.into() });
-    Ok(Slice::new(count, bits, values))
+    Ok(rest.rows.finish())
 }
 
 /// Rows that are being written.
 struct Assembly<'a> {
     leaves: Vec<Leaf>,
     stored: &'a [Stored],
-    bytes_max: u64,
-    out: Vec<u8>,
+    rows: JsonRows,
 }
 
 fn differ() -> Fault {
@@ -211,24 +200,16 @@ fn differ() -> Fault {
 }
 
 impl Assembly<'_> {
-    /// Writes a row; whether it is NULL, and nothing was written.
-    fn row(&mut self, node: &Node) -> Result<bool> {
+    /// Writes a row.
+    fn row(&mut self, node: &Node) -> Result<()> {
         let (first, end) = node.leaves();
         for leaf in &self.leaves[first..end] {
             if leaf.lists.get(leaf.at) != Some(&0) {
                 return Err(differ());
             }
         }
-        let start = self.out.len();
         self.write(node)?;
-        if self.out.len() as u64 > self.bytes_max {
-            return Err(Fault::TooLarge(self.out.len() as u64));
-        }
-        let is_null = self.out[start..] == *b"null";
-        if is_null {
-            self.out.truncate(start);
-        }
-        Ok(is_null)
+        self.rows.end_row()
     }
 
     /// Checks that all entries were rows.
@@ -274,25 +255,26 @@ impl Assembly<'_> {
             Node::Group { level, fields, leaves } => {
                 if !self.is_there(*leaves, *level)? {
                     self.pass(*leaves)?;
-                    self.out.extend_from_slice(b"null");
+                    self.rows.text.null();
                     return Ok(());
                 }
-                self.out.push(b'{');
+                self.rows.text.open(Brackets::Curly);
                 for (number, (name, field)) in fields.iter().enumerate() {
-                    if number > 0 {
-                        self.out.extend_from_slice(b", ");
-                    }
-                    self.out.extend_from_slice(name.as_bytes());
-                    self.out.extend_from_slice(b": ");
+                    self.rows.text.next(number == 0)?;
+                    self.rows.text.name(name);
                     self.write(field)?;
                 }
-                self.out.push(b'}');
+                self.rows.text.close(Brackets::Curly);
                 Ok(())
             }
-            Node::List(items) => self.write_items(items, b"[]", &mut |rest, item| rest.write(item)),
+            Node::List(items) => {
+                self.write_items(items, Brackets::Square, &mut |rest, item| rest.write(item))
+            }
             Node::Map { items, has_values } => {
                 let has_values = *has_values;
-                self.write_items(items, b"{}", &mut |rest, item| rest.write_entry(item, has_values))
+                self.write_items(items, Brackets::Curly, &mut |rest, item| {
+                    rest.write_entry(item, has_values)
+                })
             }
         }
     }
@@ -300,26 +282,26 @@ impl Assembly<'_> {
     fn write_items(
         &mut self,
         items: &Items,
-        brackets: &[u8; 2],
+        brackets: Brackets,
         write: &mut dyn FnMut(&mut Self, &Node) -> Result<()>,
     ) -> Result<()> {
         let leaves = items.leaves;
         if !self.is_there(leaves, items.level)? {
             self.pass(leaves)?;
-            self.out.extend_from_slice(b"null");
+            self.rows.text.null();
             return Ok(());
         }
+        self.rows.text.open(brackets);
         if !self.is_there(leaves, items.item_level)? {
             self.pass(leaves)?;
-            self.out.extend_from_slice(brackets);
+            self.rows.text.close(brackets);
             return Ok(());
         }
-        self.out.push(brackets[0]);
+        let mut is_first = true;
         loop {
+            self.rows.text.next(is_first)?;
+            is_first = false;
             write(self, &items.item)?;
-            if self.out.len() as u64 > self.bytes_max {
-                return Err(Fault::TooLarge(self.out.len() as u64));
-            }
             let mut comes_again = None;
             for leaf in &self.leaves[leaves.0..leaves.1] {
                 // Another item, or the end of this list and maybe of those around it.
@@ -335,9 +317,8 @@ impl Assembly<'_> {
             if comes_again != Some(true) {
                 break;
             }
-            self.out.extend_from_slice(b", ");
         }
-        self.out.push(brackets[1]);
+        self.rows.text.close(brackets);
         Ok(())
     }
 
@@ -345,17 +326,13 @@ impl Assembly<'_> {
     fn write_entry(&mut self, item: &Node, has_values: bool) -> Result<()> {
         let Node::Group { fields, .. } = item else { return Err(differ()) };
         let [(_, key), rest @ ..] = &fields[..] else { return Err(differ()) };
-        let start = self.out.len();
+        let start = self.rows.text.begin_key();
         self.write(key)?;
-        if self.out.get(start) != Some(&b'"') {
-            let key = self.out.split_off(start);
-            write_json_string(&key, &mut self.out);
-        }
-        self.out.extend_from_slice(b": ");
+        self.rows.text.end_key(start);
         match rest.first().filter(|_| has_values) {
             Some((_, value)) => self.write(value),
             None => {
-                self.out.extend_from_slice(b"null");
+                self.rows.text.null();
                 Ok(())
             }
         }
@@ -367,7 +344,7 @@ impl Assembly<'_> {
         let leaf = &mut self.leaves[number];
         leaf.at += 1;
         if level < stored.most {
-            self.out.extend_from_slice(b"null");
+            self.rows.text.null();
             return Ok(());
         }
         let value = leaf.values.get(&stored.values, leaf.value);
@@ -375,7 +352,7 @@ impl Assembly<'_> {
         let Some(value) = value else {
             return Err(Fault::Damaged("a value that is none of its type".to_owned()));
         };
-        write_json(value, &mut self.out);
+        self.rows.text.value(value);
         Ok(())
     }
 }

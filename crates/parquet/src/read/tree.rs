@@ -9,7 +9,7 @@
 //!
 //! Source: parquet.apache.org, logical types, LIST and MAP with their rules of backward compatibility.
 
-use coload_arrow::Fault;
+use coload_arrow::{Fault, json_name};
 use coload_types::ElementType;
 
 use super::logical::Logical;
@@ -216,11 +216,4 @@ impl Making {
         }
         Ok(Node::Group { level: at.level, fields, leaves: (first, self.leaves.len()) })
     }
-}
-
-/// A name as a key of JSON.
-fn json_name(name: &str) -> String {
-    let mut out = Vec::new();
-    coload_types::write_json_string(name.as_bytes(), &mut out);
-    String::from_utf8_lossy(&out).into_owned()
 }

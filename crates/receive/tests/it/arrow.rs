@@ -90,6 +90,8 @@ fn arrow_into_a_server_has_the_rows_of_arrow_into_a_store() {
         assert!(report.partitions[0] > 3, "{:?}", report.partitions);
         assert!(rows(&server.store, &table) == rows(&embedded, "t"), "{work:?}");
         assert_eq!(report.first_rejects[0].place.line, 1000);
+        assert!(report.first_rejects == expected.rejects, "{work:?}");
+        assert!(expected.rejects[0].part.is_some());
     }
     for work in [RemoteWork::Pipe, RemoteWork::Seq] {
         let mut remote = server.remote();

@@ -3,12 +3,12 @@
 use std::sync::{Arc, atomic::AtomicUsize};
 
 use coload_arrow::{Batch, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix};
-use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
 
 use super::{Known, StreamBatch};
 use crate::arrow_ipc::cache::read_dictionary;
-use crate::arrow_ipc::input::{FieldsRead, fault};
+use crate::arrow_ipc::files::WRITTEN_SHARE;
+use crate::arrow_ipc::input::{FieldsRead, fault, no_dictionary};
 use crate::request::LoadRequest;
 use crate::resources::Resources;
 use crate::typed::{
@@ -266,20 +266,18 @@ impl Reader {
                 let Some(field) = fields.schema.field_of_dictionary(id) else {
                     return Err(Fault::Damaged(format!("dictionary {id} of no field")));
                 };
-                let read = fields
-                    .of_column
-                    .iter()
-                    .any(|read| fields.schema.fields[*read].dictionary() == Some(id));
-                if !read {
+                if !fields.read().any(|column| column.dictionaries.contains(&id)) {
                     return Ok(());
                 }
                 let known = self.dictionaries.get(&id).filter(|_| dictionary.is_delta).cloned();
                 let others = self.dictionaries.values().map(|known| known.bytes() as u64);
                 let bytes_max = batch_bytes_max(self.asked()).saturating_sub(others.sum::<u64>());
-                let part = read_dictionary(&field, &dictionary, &body, bytes_max)?;
+                let inner =
+                    |id| self.dictionaries.get(&id).cloned().ok_or_else(|| no_dictionary(id));
+                let part = read_dictionary(&field, &dictionary, &body, bytes_max, &inner)?;
                 let made = match known {
                     Some(known) => known.with(part),
-                    None => Dictionary::new(field.values, part),
+                    None => Dictionary::new(field.values_read(), part),
                 };
                 Arc::make_mut(&mut self.dictionaries).insert(id, Arc::new(made));
             }
@@ -291,14 +289,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Bytes of a row's texts in dictionaries of more values than codes have.
-    fn key_bytes(&self, fields: &FieldsRead) -> u64 {
-        let of = |field: &usize| {
-            let known = self.dictionaries.get(&fields.schema.fields[*field].dictionary()?)?;
-            let rows = known.len();
-            (rows > CODES_PROVISIONAL_MAX).then(|| (known.bytes() / rows) as u64)
-        };
-        fields.of_column.iter().filter_map(of).sum()
+    /// Values of a dictionary, and bytes of each.
+    fn bytes_of_key(&self, id: i64) -> Option<(u64, u64)> {
+        let known = self.dictionaries.get(&id)?;
+        let (values, bytes) = (known.len() as u64, known.bytes() as u64);
+        Some((values, bytes.checked_div(values)?))
     }
 
     fn take_batch(
@@ -310,13 +305,20 @@ impl Reader {
     ) -> std::result::Result<(), Fault> {
         let bytes_max = batch_bytes_max(self.asked());
         let is_compressed = batch.codec.is_some();
-        let bytes = Buffers::new(&batch, &body, bytes_max).total_bytes()?;
+        let buffers = Buffers::new(&batch, &body, bytes_max);
+        let bytes = buffers.total_bytes()?;
         if bytes > bytes_max {
             return Err(Fault::TooLarge(bytes));
         }
+        let of_key = |id| self.bytes_of_key(id).map_or(0, |(_, each)| each);
+        let texts = fields.written_bytes(&buffers, &of_key)?;
         let rows = batch.rows;
-        let bytes = bytes.saturating_add(rows.saturating_mul(self.key_bytes(&fields)));
-        let is_whole = is_compressed && cutting(self.asked()).may_be_whole(rows, bytes);
+        let key_bytes = fields.key_bytes(|id| self.bytes_of_key(id));
+        let bytes = bytes.saturating_add(rows.saturating_mul(key_bytes));
+        let is_whole = is_compressed
+            && cutting(self.asked()).may_be_whole(rows, bytes)
+            && texts <= bytes_max / WRITTEN_SHARE;
+        let bytes = bytes.saturating_add(texts);
         let span = self.covered..self.at;
         self.covered = self.at;
         let block = StreamBatch {
