@@ -62,6 +62,7 @@ mod sheet_args;
 mod sheet_inputs;
 mod size;
 mod typed_inputs;
+mod typed_union;
 mod union;
 
 pub use coload_databases::{

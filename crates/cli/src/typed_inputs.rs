@@ -12,6 +12,7 @@ use coload_types::{Column, DataType, Error, Result, same_name};
 
 use crate::plan::{PlanRequest, Reader, sample};
 use crate::set_columns::names_of;
+use crate::typed_union::{TypedUnion, check_all_read};
 use crate::union::Joined;
 
 /// Bytes of other inputs in which their schema is looked for first.
@@ -27,6 +28,8 @@ pub struct TypedFound {
     pub record_bytes: Option<usize>,
     /// Columns that cannot be read, by the numbers of their fields.
     pub refused: Vec<RefusedColumn>,
+    /// How inputs are joined, if by name; the columns are those of all then.
+    pub union: Option<TypedUnion>,
 }
 
 /// What is found out of one input.
@@ -75,13 +78,10 @@ pub fn find_typed(
     let (name, kind) = (input.name.as_str(), name_of(&found));
     check_flags(name, kind, &request.dialect)?;
     if request.joined == Joined::ByName {
-        return Err(Error::Invalid(format!(
-            "{name} is {kind}, and --union-by-name joins inputs of text: load inputs with different fields one by one, with \
-             --by-name"
-        )));
+        return joined_by_name(inputs, request, (name, &found), table.is_some()).map(Some);
     }
     for input in inputs.iter().filter(|input| input.name != name) {
-        check_alike(name, &found, &input, request.sample_bytes)?;
+        check_alike(name, &found, &input, request)?;
     }
     let sniffed = columns_of(name, &found, &request.dialect.columns, schema);
     let sniffed = sniffed.map_err(|error| of_input(name, error))?;
@@ -96,7 +96,37 @@ pub fn find_typed(
         (Reader::Statement | Reader::StatementByName, _) => with_cures(&found, refused),
     };
     let (form, record_bytes) = (found.kind.form(), found.record_bytes);
-    Ok(Some(TypedFound { form, sniffed, record_bytes, refused }))
+    Ok(Some(TypedFound { form, sniffed, record_bytes, refused, union: None }))
+}
+
+/// The columns of all inputs, joined by name; with `are_given` their types are given.
+fn joined_by_name(
+    inputs: &Inputs,
+    request: &PlanRequest,
+    (first, found): (&str, &TypedInput),
+    are_given: bool,
+) -> Result<TypedFound> {
+    let mut union = TypedUnion::default();
+    for input in inputs.iter() {
+        match input.name == first {
+            true => union.add(first, found)?,
+            false => {
+                let other = look_at_other((first, found), &input, request.sample_bytes)?;
+                union.add(&input.name, &other)?;
+            }
+        }
+    }
+    let sniffed = union.sniffed(&request.dialect.columns, found)?;
+    let mut refused = union.refused(request.reader, are_given);
+    if request.reader == Reader::Load {
+        // Columns that are given are told of when they are read.
+        if !are_given {
+            check_all_read(&refused)?;
+        }
+        refused.clear();
+    }
+    let (form, record_bytes) = (found.kind.form(), found.record_bytes);
+    Ok(TypedFound { form, sniffed, record_bytes, refused, union: Some(union) })
 }
 
 /// The columns of one input, if its records have types.
@@ -167,7 +197,7 @@ fn refused(
 }
 
 /// Names of the columns that the fields are.
-fn names_of_fields(found: &TypedInput) -> Vec<String> {
+pub fn names_of_fields(found: &TypedInput) -> Vec<String> {
     unique_texts(found.fields.iter().map(|field| field.name.clone()))
 }
 
@@ -267,8 +297,12 @@ fn check_flags(name: &str, kind: &str, given: &GivenDialect) -> Result<()> {
     }
 }
 
-/// Checks that another input has the fields of the first, in its order.
-fn check_alike(first: &str, found: &TypedInput, input: &InputFile, bytes_max: usize) -> Result<()> {
+/// What is found out of another input, which must be what the first is.
+fn look_at_other(
+    (first, found): (&str, &TypedInput),
+    input: &InputFile,
+    bytes_max: usize,
+) -> Result<TypedInput> {
     let look_at = |bytes: usize| {
         let (text, end) = sample(input, None, bytes)?;
         look(input, &text, end)
@@ -277,21 +311,32 @@ fn check_alike(first: &str, found: &TypedInput, input: &InputFile, bytes_max: us
         Err(Error::Limit(_)) if bytes_max > HEAD_BYTES => look_at(bytes_max)?,
         other => other?,
     };
-    let Some(other) = other.filter(|other| other.kind.form() == found.kind.form()) else {
-        return Err(Error::Invalid(format!(
+    other.filter(|other| other.kind.form() == found.kind.form()).ok_or_else(|| {
+        Error::Invalid(format!(
             "{first} is {}, and {} is not: load it by itself",
             name_of(found),
             input.name
-        )));
-    };
+        ))
+    })
+}
+
+/// Checks that another input has the fields of the first, in its order.
+fn check_alike(
+    first: &str,
+    found: &TypedInput,
+    input: &InputFile,
+    request: &PlanRequest,
+) -> Result<()> {
+    let other = look_at_other((first, found), input, request.sample_bytes)?;
     let names = |input: &TypedInput| -> Vec<String> {
         input.fields.iter().map(|field| field.name.to_lowercase()).collect()
     };
     match names(found) == names(&other) {
         true => Ok(()),
         false => Err(Error::Invalid(format!(
-            "{} has other fields than {first}, or in another order: load it by itself",
-            input.name
+            "{} has other fields than {first}, or in another order: {}",
+            input.name,
+            request.reader.joining()
         ))),
     }
 }

@@ -60,6 +60,7 @@ impl ArrowRows {
         let field = |field: &Field| TypedField {
             data_type: field.values.sql_type(),
             is_readable: !matches!(field.values, ArrowType::Other(..)),
+            is_null: field.values == ArrowType::Null,
             kind: field.to_string(),
             name: field.name.clone(),
             nullable: field.nullable,

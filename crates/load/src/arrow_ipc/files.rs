@@ -194,7 +194,7 @@ fn key_bytes(fields: &FieldsRead, dictionaries: &[DictionaryAt]) -> u64 {
         let bytes = of_field().fold(0, |sum: u64, at| sum.saturating_add(at.place.body_bytes));
         (rows > CODES_PROVISIONAL_MAX as u64).then(|| bytes / rows)
     };
-    fields.of_column.iter().filter_map(of).fold(0, u64::saturating_add)
+    fields.of_column.iter().flatten().filter_map(of).fold(0, u64::saturating_add)
 }
 
 /// Bytes of the buffers of a batch that is compressed.

@@ -10,8 +10,8 @@ use crate::typed::{Asked, BATCH_SHARE, batch_bytes_max, fields_of_columns};
 pub struct FieldsRead {
     /// All of them.
     pub schema: ArrowSchema,
-    /// For each column that is read its field.
-    pub of_column: Vec<usize>,
+    /// For each column that is read its field; `None` where the input lacks it.
+    pub of_column: Vec<Option<usize>>,
 }
 
 impl FieldsRead {

@@ -80,6 +80,7 @@ fn field(field: Field) -> TypedField {
     TypedField {
         data_type: field.values.sql_type(),
         is_readable: !matches!(field.values, ArrowType::Other(..)),
+        is_null: field.values == ArrowType::Null,
         kind: field.to_string(),
         name: field.name,
         nullable: field.nullable,

@@ -16,7 +16,7 @@ use crate::format::PieceSpan;
 use crate::grain::Grain;
 use crate::typed::{
     Asked, Block, BlockFile, BlockForm, ChunkRead, Column, Cutting, Dictionary, FileBody, Rows,
-    StreamRows, batch_bytes_max,
+    StreamRows, batch_bytes_max, lacking_rows,
 };
 
 /// The form of Arrow IPC.
@@ -83,9 +83,10 @@ impl BlockForm for ArrowForm {
         &block.fields
     }
 
-    /// Columns with dictionaries or runs have codes.
+    /// Columns with dictionaries or runs have codes, and those that have one value in each row.
     fn is_coded(fields: &FieldsRead, column: usize, _asked: Asked<'_>, _grain: &Grain) -> bool {
-        fields.schema.fields[fields.of_column[column]].encoding != Encoding::Plain
+        let of_field = |field: usize| fields.schema.fields[field].encoding;
+        fields.of_column[column].is_none_or(|field| of_field(field) != Encoding::Plain)
     }
 
     fn read_place(
@@ -158,9 +159,12 @@ fn read_piece(
     let columns = read.clock.time(Step::Read, || {
         let layout = BatchLayout::new(&fields.schema.fields, batch)
             .map_err(|error| fault(asked, file, start, error))?;
-        let column = |index: &usize| {
-            let field = &fields.schema.fields[*index];
-            let slice = read_slice(field, &layout.fields[*index], &buffers, rows.clone())
+        let column = |(of_table, index): (&coload_types::Column, &Option<usize>)| {
+            let Some(index) = *index else {
+                return Ok(lacking_rows(of_table, (rows.end - rows.start) as usize));
+            };
+            let field = &fields.schema.fields[index];
+            let slice = read_slice(field, &layout.fields[index], &buffers, rows.clone())
                 .map_err(|error| fault(asked, file, start, error))?;
             let found = match &slice.values {
                 SliceValues::Keys(_, id) => Some(dictionary(*id)?),
@@ -175,7 +179,8 @@ fn read_piece(
                 }
             }
         };
-        fields.of_column.iter().map(column).collect::<Result<Vec<_>>>()
+        let columns = asked.request.read_schema().columns();
+        columns.iter().zip(&fields.of_column).map(column).collect::<Result<Vec<_>>>()
     })?;
     read.add_rows(columns, rows.end - rows.start, (file, start), span)
 }

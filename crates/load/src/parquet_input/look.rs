@@ -1,6 +1,6 @@
 //! What a file tells before it is loaded: whether it is Parquet, its fields, and how large its records are.
 
-use coload_arrow::Fault;
+use coload_arrow::{ArrowType, Fault};
 use coload_input::{InputFile, InputSource, RawFile};
 use coload_parquet::{Footer, Leaves, MAGIC, ParquetField, RowGroup, TAIL_BYTES};
 use coload_types::{Error, Place, Result};
@@ -107,6 +107,7 @@ fn field(field: ParquetField) -> TypedField {
     TypedField {
         data_type: field.sql_type(),
         is_readable: field.stored.is_some(),
+        is_null: field.meaning == ArrowType::Null,
         name: field.name,
         nullable: field.nullable,
         kind: field.kind,

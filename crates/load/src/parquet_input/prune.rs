@@ -14,7 +14,7 @@ use coload_arrow::{Body, Fault};
 use coload_parquet::{ColumnHints, PageHint, RowGroup, Stored, ValueBounds};
 use coload_types::{DataType, Value};
 
-use super::input::FieldsRead;
+use super::input::{FieldRead, FieldsRead};
 use crate::legs::table_column;
 use crate::typed::Asked;
 use crate::wanted::{WantedRows, bound_of_value, value_of_bound, value_of_text_bound};
@@ -47,11 +47,12 @@ impl<'a> Pruning<'a> {
     pub fn new(asked: Asked<'a>, fields: &'a FieldsRead, end: u64) -> Option<Self> {
         let test = asked.request.wanted.as_deref()?;
         let all = asked.request.read_schema().columns().iter();
-        let all = fields.of_column.iter().zip(&fields.chunks).zip(all).enumerate();
-        let columns = all.filter_map(|(read, ((stored, chunk), of_read))| {
+        let all = fields.of_column.iter().zip(all).enumerate();
+        let columns = all.filter_map(|(read, (field, of_read))| {
+            let FieldRead { stored, chunk, nested } = field.as_ref()?;
             let column = table_column(asked.request, read)?;
             // Bounds of a leaf are none of its list.
-            let is_tested = fields.nested[read].is_none() && test.asks(column);
+            let is_tested = nested.is_none() && test.asks(column);
             let tested = Tested { stored, chunk: *chunk, column, data_type: of_read.data_type };
             is_tested.then_some(tested)
         });

@@ -269,6 +269,7 @@ impl Reader {
                 let read = fields
                     .of_column
                     .iter()
+                    .flatten()
                     .any(|read| fields.schema.fields[*read].dictionary() == Some(id));
                 if !read {
                     return Ok(());
@@ -298,7 +299,7 @@ impl Reader {
             let rows = known.len();
             (rows > CODES_PROVISIONAL_MAX).then(|| (known.bytes() / rows) as u64)
         };
-        fields.of_column.iter().filter_map(of).sum()
+        fields.of_column.iter().flatten().filter_map(of).sum()
     }
 
     fn take_batch(
