@@ -68,7 +68,7 @@ pub use coload_link::{ClientTls, WireCompression};
 pub use derive::check_partition;
 pub use file_report::{FileCounts, FileReport, FileReports};
 pub use grain::RecordSize;
-pub use hooks::{Hooks, OnOpened, PartsRead, Progress, ProgressCallback, RowGroupsRead};
+pub use hooks::{Hooks, OnOpened, OnWritten, PartsRead, Progress, ProgressCallback, RowGroupsRead};
 pub use kinds::RejectKind;
 pub use load::{Destination, Load, load};
 pub use nowhere::Nowhere;
