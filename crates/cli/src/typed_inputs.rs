@@ -4,6 +4,7 @@ use coload_databases::DatabaseRows;
 use coload_ddl::{Schema, column_sql, quote_name};
 use coload_load::{
     InputForm, RefusedColumn, TypedField, TypedInput, look_at_arrow, look_at_avro, look_at_parquet,
+    refuse_damaged_start,
 };
 use coload_source::{
     Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, of_input, unique_texts,
@@ -46,15 +47,19 @@ pub struct SniffedInput {
 /// Looks at an input with the first bytes of it; `None` when its records have no types.
 ///
 /// # Errors
-/// Those of [`look_at_arrow`], [`look_at_parquet`] and [`look_at_avro`].
+/// Those of [`look_at_arrow`], [`look_at_parquet`] and [`look_at_avro`]; `Input` for Parquet whose start is damaged.
 fn look(input: &InputFile, sample: &[u8], end: SampleEnd) -> Result<Option<TypedInput>> {
     if let Some(found) = look_at_parquet(input, sample)? {
         return Ok(Some(found));
     }
-    match look_at_avro(&input.name, sample, end)? {
-        Some(found) => Ok(Some(found)),
-        None => look_at_arrow(&input.name, sample, end),
+    if let Some(found) = look_at_avro(&input.name, sample, end)? {
+        return Ok(Some(found));
     }
+    let found = look_at_arrow(&input.name, sample, end)?;
+    if found.is_none() {
+        refuse_damaged_start(input, sample)?;
+    }
+    Ok(found)
 }
 
 /// Finds the columns of inputs, if the records of the first of them have types: `schema` if there is one by position, else

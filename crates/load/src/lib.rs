@@ -75,7 +75,7 @@ pub use nowhere::Nowhere;
 pub use opened::{OpenedStream, sample_end};
 pub use output_file::check_output;
 pub use parquet::{FRAGMENTS_PER_ROW_GROUP, ParquetFolder};
-pub use parquet_input::{look_at_parquet, rows_told};
+pub use parquet_input::{look_at_parquet, refuse_damaged_start, rows_told};
 pub use passes::{Ran, earlier_load, read_again, run_passes};
 pub use program::{RowProgram, RowsMade};
 pub use projection::project;
