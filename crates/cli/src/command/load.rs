@@ -15,7 +15,7 @@ use coload::{
 };
 use coload_ddl::column_sql;
 use coload_source::Inputs;
-use coload_threads::leave_beside;
+use coload_threads::{Started, leave_beside};
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::share::{Whole, find_shared, refuse_share};
@@ -133,6 +133,8 @@ pub fn run(args: &LoadArgs) -> Done {
 /// # Errors
 /// As [`run`].
 pub fn load(call: &Call<'_>, brought: Option<coload::Rows>) -> Done<Option<Loaded>> {
+    // To find inputs takes time, too: of many objects more than to load them.
+    let started = Started::now();
     let args = call.args;
     check_given(&args.dialect)?;
     let origin = match brought {
@@ -153,7 +155,11 @@ pub fn load(call: &Call<'_>, brought: Option<coload::Rows>) -> Done<Option<Loade
     if !publishes {
         refuse_share(args).map_err(Failure::Usage)?;
     }
-    load(call, rest, request)
+    let mut loaded = load(call, rest, request)?;
+    if let Some((report, _)) = &mut loaded {
+        report.set_costs(&started);
+    }
+    Ok(loaded)
 }
 
 /// Prints the report.
