@@ -73,12 +73,17 @@ impl Field {
     fn element(&self) -> Option<ElementType> {
         let is_list = match self.values {
             ArrowType::Composite(composite) => {
-                matches!(composite, Composite::List(_) | Composite::ListView(_) | Composite::FixedList(_))
+                matches!(
+                    composite,
+                    Composite::List(_) | Composite::ListView(_) | Composite::FixedList(_)
+                )
             }
             _ => false,
         };
         let [item] = &self.children[..] else { return None };
-        let is_flat = is_list && self.encoding == Encoding::Plain && !matches!(item.encoding, Encoding::Runs(_));
+        let is_flat = is_list
+            && self.encoding == Encoding::Plain
+            && !matches!(item.encoding, Encoding::Runs(_));
         match &item.values {
             _ if !is_flat => None,
             ArrowType::Composite(_) | ArrowType::Other(..) => None,

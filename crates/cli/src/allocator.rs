@@ -99,7 +99,7 @@ const SOON_FROM: usize = 96 << 20;
 /// Keeps pages that are freed from now on, or gives them back if the memory that may be used is small.
 pub fn keep_freed_pages(memory: usize) {
     let delay = match memory {
-        KEEP_FROM.. => NEVER,
+        KEEP_FROM.. => UNTIL_TOLD,
         SOON_FROM.. => SOON,
         _ => AT_ONCE,
     };
@@ -123,6 +123,14 @@ pub const FREED_PAGES: FreedPages = FreedPages {
             // SAFETY: looks at the heap of this thread and at pages that belong to none, which takes no lock that this
             // thread may hold.
             unsafe { mi_collect(true) }
+        }
+    },
+    leave: || {
+        // SAFETY: as above, and below. What is freed from now on the system takes with the process; the allocator would give it back
+        // itself otherwise when it ends.
+        unsafe {
+            mi_collect(true);
+            mi_option_set(PURGE_DELAY, NEVER);
         }
     },
     as_before: || set_delay_of_sorts(SOON),

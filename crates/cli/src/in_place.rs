@@ -10,7 +10,7 @@ use coload::{
     plan_with,
 };
 use coload_serve::{ExternalInputs, ExternalOption, ExternalReference, OptionValue, ReadAs};
-use coload_source::InputFormat;
+use coload_source::{InputFormat, UnknownKeys};
 
 use crate::args::{DialectArgs, sample_size};
 use crate::given::{check_given, given_dialect};
@@ -104,6 +104,10 @@ impl ExternalInputs for InPlace {
                     None
                 }
             };
+        }
+        // Whoever names columns wants these; a load, which is to leave out nothing, asks first.
+        if options.columns.is_some() && options.dialect.unknown_keys.is_none() {
+            dialect.unknown_keys = UnknownKeys::Ignore;
         }
         let schema = options.columns.as_deref().map(parse_columns).transpose();
         let request = PlanRequest {

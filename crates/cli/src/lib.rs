@@ -62,6 +62,7 @@ mod sheet_args;
 mod sheet_inputs;
 mod size;
 mod typed_inputs;
+mod typed_union;
 mod union;
 
 pub use coload_databases::{
@@ -74,9 +75,9 @@ pub use coload_input::{Area, SheetChoice};
 pub use coload_load::{
     ArrowRows, Batches, ColumnReport, DatabaseReport, Destination, Distinct, DryRun, FileCounts,
     FileReport, FileReports, Hooks, InputForm, LoadReport, LoadRequest, Merged, NetworkReport,
-    Nowhere, ParquetFolder, PlacementReport, Progress, ProgressCallback, Published, RejectKind,
-    Resources, SendChange, SendEstimate, SentBy, SortReport, Widened, WrittenFile, WrittenFiles,
-    check_reject_table, default_memory, load,
+    Nowhere, OnWritten, ParquetFolder, PlacementReport, Progress, ProgressCallback, Published,
+    RejectKind, Resources, SendChange, SendEstimate, SentBy, SortReport, Widened, WrittenFile,
+    WrittenFiles, check_reject_table, default_memory, load,
 };
 pub use coload_scan::{KeyRange, KeyTable, Row};
 #[cfg(feature = "sql")]

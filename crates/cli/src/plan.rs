@@ -151,6 +151,20 @@ pub enum Reader {
     StatementByName,
 }
 
+impl Reader {
+    /// What helps where inputs have different fields.
+    pub(crate) fn joining(self) -> &'static str {
+        match self {
+            Reader::Load => {
+                "join inputs by the names of their fields with --union-by-name, or load it by itself"
+            }
+            Reader::Statement | Reader::StatementByName => {
+                "join inputs by the names of their fields with union_by_name => true"
+            }
+        }
+    }
+}
+
 /// What folders such as `year=2026` in the paths of inputs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partitions {
@@ -314,10 +328,10 @@ pub fn plan_with(
     let typed = find_typed(&inputs, request, first, by_position_typed, to_read.as_ref())?;
     let name = input.name.as_str();
     let form = typed.as_ref().map_or(InputForm::Text, |found| found.form);
-    let mut refused = Vec::new();
+    let (mut refused, mut typed_union) = (Vec::new(), None);
     let (mut sniffed, record_bytes) = match typed {
         Some(found) => {
-            refused = found.refused;
+            (refused, typed_union) = (found.refused, found.union);
             (found.sniffed, found.record_bytes)
         }
         None => {
@@ -354,6 +368,12 @@ pub fn plan_with(
         (mapping, ..) => mapping.as_ref(),
     };
     let fields = match (mapping, request.joined) {
+        (mapping, _) if let Some(union) = typed_union => {
+            let (joined, of_column) = union.fields(name, (mapping, to_read), &mut sniffed)?;
+            refused = refused_columns(refused, &of_column);
+            fields_by_input = Some(Arc::new(joined));
+            None
+        }
         (None, _) if has_own_names => without_other_tables(&sniffed),
         (Some(mapping), _) if has_own_names => map_columns(name, mapping, to_read, &mut sniffed)?,
         (mapping, Joined::ByName) => {
@@ -370,7 +390,7 @@ pub fn plan_with(
         }
         (Some(mapping), Joined::ByPosition) => {
             check_heads(&inputs, (name, &sample), &sniffed, &given)?;
-            check_fields(&inputs, name, &sniffed, &given)?;
+            check_fields(&inputs, name, &sniffed, request, &given)?;
             map_columns(name, mapping, to_read, &mut sniffed)?
         }
     };
@@ -388,7 +408,10 @@ pub fn plan_with(
     load.began_us = began_us;
     load.fields = fields;
     load.fields_by_input = fields_by_input;
-    load.refused = refused_columns(refused, load.fields.as_ref());
+    load.refused = match &load.fields {
+        Some(map) => refused_columns(refused, &map.of_column),
+        None => refused,
+    };
     load.form = form;
     load.record = Some(RecordSize::new(&load, record_bytes));
     load.mode = request.mode;
@@ -404,13 +427,12 @@ pub fn plan_with(
 }
 
 /// Of fields that are refused the columns that they are, if they are any.
-fn refused_columns(fields: Vec<RefusedColumn>, map: Option<&FieldMap>) -> Vec<RefusedColumn> {
-    let Some(map) = map else { return fields };
+fn refused_columns(fields: Vec<RefusedColumn>, of_column: &[usize]) -> Vec<RefusedColumn> {
     let of = |(column, field): (usize, &usize)| {
         let refused = fields.iter().find(|refused| refused.column == *field)?;
         Some(RefusedColumn { column, ..refused.clone() })
     };
-    map.of_column.iter().enumerate().filter_map(of).collect()
+    of_column.iter().enumerate().filter_map(of).collect()
 }
 
 /// The fields of the columns, where there are more, which are columns of other tables.
@@ -527,6 +549,7 @@ fn check_fields(
     inputs: &Inputs,
     first: &str,
     sniffed: &Sniffed,
+    request: &PlanRequest,
     given: &GivenDialect,
 ) -> Result<()> {
     for input in inputs.iter().filter(|input| input.name != first) {
@@ -539,8 +562,9 @@ fn check_fields(
         let alike = pairs.filter(|(a, b)| same_name(&a.name, &b.name)).count();
         if alike != sniffed.schema.len() || alike != other.schema.len() {
             return Err(Error::Invalid(format!(
-                "{} has other fields than {first}, or in another order: load it by itself",
-                input.name
+                "{} has other fields than {first}, or in another order: {}",
+                input.name,
+                request.reader.joining()
             )));
         }
     }

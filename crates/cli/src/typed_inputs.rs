@@ -4,6 +4,7 @@ use coload_databases::DatabaseRows;
 use coload_ddl::{Schema, column_sql, quote_name};
 use coload_load::{
     InputForm, RefusedColumn, TypedField, TypedInput, look_at_arrow, look_at_avro, look_at_parquet,
+    refuse_damaged_start,
 };
 use coload_source::{
     Dialect, GivenDialect, InputFile, Inputs, NullsAre, SampleEnd, Sniffed, of_input, unique_texts,
@@ -12,6 +13,7 @@ use coload_types::{Column, DataType, Error, Result, same_name};
 
 use crate::plan::{PlanRequest, Reader, sample};
 use crate::set_columns::names_of;
+use crate::typed_union::{TypedUnion, check_all_read};
 use crate::union::Joined;
 
 /// Bytes of other inputs in which their schema is looked for first.
@@ -27,6 +29,8 @@ pub struct TypedFound {
     pub record_bytes: Option<usize>,
     /// Columns that cannot be read, by the numbers of their fields.
     pub refused: Vec<RefusedColumn>,
+    /// How inputs are joined, if by name; the columns are those of all then.
+    pub union: Option<TypedUnion>,
 }
 
 /// What is found out of one input.
@@ -43,15 +47,19 @@ pub struct SniffedInput {
 /// Looks at an input with the first bytes of it; `None` when its records have no types.
 ///
 /// # Errors
-/// Those of [`look_at_arrow`], [`look_at_parquet`] and [`look_at_avro`].
+/// Those of [`look_at_arrow`], [`look_at_parquet`] and [`look_at_avro`]; `Input` for Parquet whose start is damaged.
 fn look(input: &InputFile, sample: &[u8], end: SampleEnd) -> Result<Option<TypedInput>> {
     if let Some(found) = look_at_parquet(input, sample)? {
         return Ok(Some(found));
     }
-    match look_at_avro(&input.name, sample, end)? {
-        Some(found) => Ok(Some(found)),
-        None => look_at_arrow(&input.name, sample, end),
+    if let Some(found) = look_at_avro(&input.name, sample, end)? {
+        return Ok(Some(found));
     }
+    let found = look_at_arrow(&input.name, sample, end)?;
+    if found.is_none() {
+        refuse_damaged_start(input, sample)?;
+    }
+    Ok(found)
 }
 
 /// Finds the columns of inputs, if the records of the first of them have types: `schema` if there is one by position, else
@@ -75,13 +83,10 @@ pub fn find_typed(
     let (name, kind) = (input.name.as_str(), name_of(&found));
     check_flags(name, kind, &request.dialect)?;
     if request.joined == Joined::ByName {
-        return Err(Error::Invalid(format!(
-            "{name} is {kind}, and --union-by-name joins inputs of text: load inputs with different fields one by one, with \
-             --by-name"
-        )));
+        return joined_by_name(inputs, request, (name, &found), table.is_some()).map(Some);
     }
     for input in inputs.iter().filter(|input| input.name != name) {
-        check_alike(name, &found, &input, request.sample_bytes)?;
+        check_alike(name, &found, &input, request)?;
     }
     let sniffed = columns_of(name, &found, &request.dialect.columns, schema);
     let sniffed = sniffed.map_err(|error| of_input(name, error))?;
@@ -96,7 +101,37 @@ pub fn find_typed(
         (Reader::Statement | Reader::StatementByName, _) => with_cures(&found, refused),
     };
     let (form, record_bytes) = (found.kind.form(), found.record_bytes);
-    Ok(Some(TypedFound { form, sniffed, record_bytes, refused }))
+    Ok(Some(TypedFound { form, sniffed, record_bytes, refused, union: None }))
+}
+
+/// The columns of all inputs, joined by name; with `are_given` their types are given.
+fn joined_by_name(
+    inputs: &Inputs,
+    request: &PlanRequest,
+    (first, found): (&str, &TypedInput),
+    are_given: bool,
+) -> Result<TypedFound> {
+    let mut union = TypedUnion::default();
+    for input in inputs.iter() {
+        match input.name == first {
+            true => union.add(first, found)?,
+            false => {
+                let other = look_at_other((first, found), &input, request.sample_bytes)?;
+                union.add(&input.name, &other)?;
+            }
+        }
+    }
+    let sniffed = union.sniffed(&request.dialect.columns, found)?;
+    let mut refused = union.refused(request.reader, are_given);
+    if request.reader == Reader::Load {
+        // Columns that are given are told of when they are read.
+        if !are_given {
+            check_all_read(&refused)?;
+        }
+        refused.clear();
+    }
+    let (form, record_bytes) = (found.kind.form(), found.record_bytes);
+    Ok(TypedFound { form, sniffed, record_bytes, refused, union: Some(union) })
 }
 
 /// The columns of one input, if its records have types.
@@ -167,7 +202,7 @@ fn refused(
 }
 
 /// Names of the columns that the fields are.
-fn names_of_fields(found: &TypedInput) -> Vec<String> {
+pub fn names_of_fields(found: &TypedInput) -> Vec<String> {
     unique_texts(found.fields.iter().map(|field| field.name.clone()))
 }
 
@@ -267,8 +302,12 @@ fn check_flags(name: &str, kind: &str, given: &GivenDialect) -> Result<()> {
     }
 }
 
-/// Checks that another input has the fields of the first, in its order.
-fn check_alike(first: &str, found: &TypedInput, input: &InputFile, bytes_max: usize) -> Result<()> {
+/// What is found out of another input, which must be what the first is.
+fn look_at_other(
+    (first, found): (&str, &TypedInput),
+    input: &InputFile,
+    bytes_max: usize,
+) -> Result<TypedInput> {
     let look_at = |bytes: usize| {
         let (text, end) = sample(input, None, bytes)?;
         look(input, &text, end)
@@ -277,21 +316,32 @@ fn check_alike(first: &str, found: &TypedInput, input: &InputFile, bytes_max: us
         Err(Error::Limit(_)) if bytes_max > HEAD_BYTES => look_at(bytes_max)?,
         other => other?,
     };
-    let Some(other) = other.filter(|other| other.kind.form() == found.kind.form()) else {
-        return Err(Error::Invalid(format!(
+    other.filter(|other| other.kind.form() == found.kind.form()).ok_or_else(|| {
+        Error::Invalid(format!(
             "{first} is {}, and {} is not: load it by itself",
             name_of(found),
             input.name
-        )));
-    };
+        ))
+    })
+}
+
+/// Checks that another input has the fields of the first, in its order.
+fn check_alike(
+    first: &str,
+    found: &TypedInput,
+    input: &InputFile,
+    request: &PlanRequest,
+) -> Result<()> {
+    let other = look_at_other((first, found), input, request.sample_bytes)?;
     let names = |input: &TypedInput| -> Vec<String> {
         input.fields.iter().map(|field| field.name.to_lowercase()).collect()
     };
     match names(found) == names(&other) {
         true => Ok(()),
         false => Err(Error::Invalid(format!(
-            "{} has other fields than {first}, or in another order: load it by itself",
-            input.name
+            "{} has other fields than {first}, or in another order: {}",
+            input.name,
+            request.reader.joining()
         ))),
     }
 }

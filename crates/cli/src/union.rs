@@ -49,9 +49,10 @@ pub struct KnownInputs<'a> {
 }
 
 /// The columns of all inputs.
-#[derive(Default)]
-struct Union {
-    columns: Vec<Column>,
+#[derive(Debug, Default)]
+pub struct Union {
+    /// In the order in which they first appear.
+    pub columns: Vec<Column>,
     /// Their numbers, by their names in small letters.
     by_name: HashMap<String, usize>,
     /// What their fields have in common; nothing where no types are looked for.
@@ -80,7 +81,7 @@ pub fn join_by_name(
     check_header(first, &sniffed.dialect)?;
     let mut union = Union::default();
     let mut known = HashMap::new();
-    union.add_header(sniffed, first)?;
+    union.add_header(&sniffed.schema, first)?;
     union.add_sample(0, sniffed, end);
     known.insert(names(text, end, sniffed), 0);
     let mut of_input = Vec::with_capacity(inputs.all.len());
@@ -96,12 +97,7 @@ pub fn join_by_name(
     sniffed.forms = std::mem::take(&mut union.forms);
     let given = sniffed.forms.iter().enumerate().filter(|(_, forms)| forms.is_given());
     sniffed.dialect.typed = given.map(|(column, _)| column as u32).collect();
-    let mapping = mapping.cloned().unwrap_or_default();
-    let map = map_columns(first, &mapping, table, sniffed)?;
-    let of_column = map.map_or_else(|| (0..union.columns.len()).collect(), |map| map.of_column);
-    let ways = union.ways(&of_column);
-    union.check_lacking(&ways, sniffed)?;
-    Ok(FieldsByInput { ways, of_input })
+    Ok(union.fields(of_input, first, (mapping, table), sniffed)?.0)
 }
 
 impl Union {
@@ -135,26 +131,26 @@ impl Union {
         let own = sniff_alike(input, (&text, end), inputs, first)?;
         let header = match header {
             Some(header) => header,
-            None => {
-                if self.headers.len() == HEADERS_MAX {
-                    return Err(Error::Limit(format!(
-                        "{} has one header more than the {HEADERS_MAX} different ones that --union-by-name joins: \
-                         load inputs in several loads into one table, with --by-name",
-                        input.name
-                    )));
-                }
-                self.add_header(&own, &input.name)?
-            }
+            None => self.add_header(&own.schema, &input.name)?,
         };
         known.insert(found, header);
         self.add_sample(header, &own, end);
         Ok(header)
     }
 
-    /// Adds the columns of a header, and gives its number.
-    fn add_header(&mut self, own: &Sniffed, input: &str) -> Result<usize> {
-        let mut of_field = Vec::with_capacity(own.schema.len());
-        for column in own.schema.columns() {
+    /// Adds the columns of a header, which an input has, and gives its number.
+    ///
+    /// # Errors
+    /// `Limit` when there are too many.
+    pub fn add_header(&mut self, own: &Schema, input: &str) -> Result<usize> {
+        if self.headers.len() == HEADERS_MAX {
+            return Err(Error::Limit(format!(
+                "{input} has one header more than the {HEADERS_MAX} different ones that --union-by-name joins: load \
+                 inputs in several loads into one table, with --by-name"
+            )));
+        }
+        let mut of_field = Vec::with_capacity(own.len());
+        for column in own.columns() {
             let next = self.columns.len();
             let position = *self.by_name.entry(column.name.to_lowercase()).or_insert(next);
             if position == next {
@@ -179,18 +175,56 @@ impl Union {
         }
     }
 
+    /// The columns that the fields of a header are.
+    pub fn columns_of(&self, header: usize) -> &[usize] {
+        &self.headers[header].0
+    }
+
+    /// Whether some input has no field of a column.
+    pub fn is_lacking(&self, column: usize) -> bool {
+        self.headers.iter().any(|(of_field, _)| !of_field.contains(&column))
+    }
+
+    /// A column by its name.
+    ///
+    /// # Errors
+    /// `Invalid` when no input has it.
+    pub fn position(&self, name: &str) -> Result<usize> {
+        if let Some(at) = self.by_name.get(&name.to_lowercase()) {
+            return Ok(*at);
+        }
+        let schema = Schema::new(self.columns.clone())?;
+        Err(Error::Invalid(format!(
+            "--types: no input has a field {name}; they have {}",
+            names_of(&schema)
+        )))
+    }
+
+    /// Finds the fields of inputs, whose headers are told by their numbers, for the columns that `mapping` and `table` ask for.
+    /// `sniffed`, which has the columns of all inputs, then has these; they come with their numbers among all.
+    ///
+    /// # Errors
+    /// `Invalid` when a column is missing that must be there.
+    pub fn fields(
+        &self,
+        of_input: Vec<u32>,
+        first: &str,
+        (mapping, table): (Option<&Mapping>, Option<Schema>),
+        sniffed: &mut Sniffed,
+    ) -> Result<(FieldsByInput, Vec<usize>)> {
+        let mapping = mapping.cloned().unwrap_or_default();
+        let map = map_columns(first, &mapping, table, sniffed)?;
+        let of_column = map.map_or_else(|| (0..self.columns.len()).collect(), |map| map.of_column);
+        let ways = self.ways(&of_column);
+        self.check_lacking(&ways, sniffed)?;
+        Ok((FieldsByInput { ways, of_input }, of_column))
+    }
+
     /// The columns with the types that hold all samples, or that were given.
     fn schema(&mut self, given: &GivenDialect, all_sampled: bool) -> Result<Schema> {
         let end = if all_sampled && !self.is_cut { SampleEnd::Whole } else { SampleEnd::Cut };
         for typed in &given.columns {
-            let Some(at) = self.by_name.get(&typed.name.to_lowercase()).copied() else {
-                let schema = Schema::new(self.columns.clone())?;
-                return Err(Error::Invalid(format!(
-                    "--types: no input has a field {}; they have {}",
-                    typed.name,
-                    names_of(&schema)
-                )));
-            };
+            let at = self.position(&typed.name)?;
             self.columns[at].data_type = typed.data_type;
             if let Some(forms) = self.forms.get_mut(at) {
                 forms.give(typed.data_type);
@@ -242,7 +276,7 @@ impl Union {
         let told: Vec<String> = told.into_iter().flatten().collect();
         if !told.is_empty() {
             sniffed.evidence.push(format!(
-                "{} headers are joined by name; columns that inputs lack: {}",
+                "{} different lists of fields are joined by name; columns that inputs lack: {}",
                 self.headers.len(),
                 told.join(", ")
             ));

@@ -80,6 +80,8 @@ const SORTED_SHARE: usize = 4;
 /// Bytes of a segment's file from which on it is closed, of a load that is to go on if it is interrupted: what is lost then took no
 /// longer than a few seconds to read, at 1 Gbit/s.
 const KEPT_BYTES: usize = 128 << 20;
+/// Share of these that is worth a segment of its own before partitions that come slowly: 8 MiB are merged in a hundredth of a second.
+const SLOW_SHARE: usize = 16;
 /// Smallest chunk that a small memory leads to.
 const CHUNK_BYTES_LEAST: usize = 64 << 10;
 
@@ -113,6 +115,9 @@ pub struct Grain {
     pub segment_bytes: usize,
     /// Bytes of a segment's file, with those that wait, of a load that keeps segments as soon as they are whole.
     pub kept_bytes: usize,
+    /// Least bytes that wait for the merge of a segment which ends where the last partitions come slowly: what waits is merged while
+    /// they do.
+    pub slow_bytes: usize,
     /// Rows of a segment of a table with a key: they are put in order at once.
     pub sorted_rows: u64,
     /// Bytes of its plain pages, for records that are longer than the sample's.
@@ -193,6 +198,7 @@ impl Grain {
             sorted_bytes: (memory / SORTED_SHARE) as u64,
             segment_bytes,
             kept_bytes: segment_bytes.min(KEPT_BYTES),
+            slow_bytes: segment_bytes.min(KEPT_BYTES) / SLOW_SHARE,
             encoders: encoders(memory),
             record_bytes_max: (memory / RECORD_SHARE).min(RECORD_BYTES_MAX),
             large_bytes: memory / LARGE_SHARE,

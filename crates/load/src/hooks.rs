@@ -81,6 +81,9 @@ pub type OnOpened = Arc<dyn Fn(&PartsRead) + Send + Sync>;
 /// Says whether a load may be published; may wait for what decides that.
 pub type Confirm = Arc<dyn Fn() -> Result<()> + Send + Sync>;
 
+/// Called when all rows of a load into a store are durable, and are to be published.
+pub type OnWritten = Arc<dyn Fn() + Send + Sync>;
+
 /// Who is told of a load while it runs, and may stop it. Nothing that is loaded depends on them.
 #[derive(Clone, Default)]
 pub struct Hooks {
@@ -91,6 +94,8 @@ pub struct Hooks {
     pub after_task: Option<AfterTask>,
     /// Told what will be read of inputs that are read in place.
     pub opened: Option<OnOpened>,
+    /// Told when what took memory is over: what is left is to publish, which mostly waits for the disk.
+    pub written: Option<OnWritten>,
     /// Asked when all is durable, before it becomes visible.
     pub confirm: Option<Confirm>,
     /// Set it, and the load stops and leaves the target as it was.
@@ -106,7 +111,7 @@ impl std::fmt::Debug for Hooks {
 impl Hooks {
     /// For a part of a load that is not its end: it can be slowed down and stopped, and tells nobody how far it is.
     pub(crate) fn of_part(&self) -> Self {
-        Hooks { progress: None, confirm: None, ..self.clone() }
+        Hooks { progress: None, written: None, confirm: None, ..self.clone() }
     }
 
     /// Whether the load is to stop.

@@ -304,6 +304,9 @@ fn load_once(
     let beside = beside.collect::<Result<Vec<_>>>()?;
     let Unpublished { ready, mut account, clock, request, mut report, inputs } = unpublished;
     let load_of = load.with_request(&request);
+    if let Some(written) = &load.hooks.written {
+        written();
+    }
     let (of_others, others): (Vec<_>, Vec<_>) =
         beside.into_iter().map(|(report, account, ready)| ((report, account), ready)).unzip();
     let readies = (ready, others);

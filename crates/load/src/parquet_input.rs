@@ -30,7 +30,7 @@ use crate::resources::Resources;
 use crate::spool::Spool;
 use crate::typed::{Asked, Chunks, Rows, cutting};
 
-pub use look::{look_at_parquet, row_groups, rows_told};
+pub use look::{look_at_parquet, refuse_damaged_start, row_groups, rows_told};
 
 /// Inputs of Parquet, looked at.
 #[derive(Debug)]

@@ -206,6 +206,9 @@ impl<'a, F: Format> Pipeline<'a, F> {
             progress.add(account.text_bytes() - before, known_rows);
             rows += known_rows;
         }
+        if let Some(last) = put.first_of_last() {
+            target.ends_slowly_from(last);
+        }
         let distinct = sketches(request, target, from);
         let costs = match target.sharing() {
             Some(_) => Costs::Measured,

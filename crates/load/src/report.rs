@@ -253,8 +253,8 @@ impl LoadReport {
         }
     }
 
-    /// Sets what the process took since it started.
-    pub(crate) fn set_costs(&mut self, started: &Started) {
+    /// Sets what the process took since then.
+    pub fn set_costs(&mut self, started: &Started) {
         self.wall = started.wall.elapsed();
         self.cpu = Duration::from_nanos(process_cpu_ns() - started.cpu_ns);
         self.peak_memory = peak_memory_bytes();

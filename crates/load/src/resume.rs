@@ -250,7 +250,7 @@ pub fn list_kept(store: &Store) -> Result<Vec<LoadStatus>> {
             rejects: accounts.map(|account| account.rejects.len()).sum(),
             bytes: entry.bytes,
             idle_s: entry.modified.elapsed().map_or(0, |idle| idle.as_secs()),
-            inputs: description.inputs.names().iter().take(INPUTS_LISTED_MAX).collect(),
+            inputs: description.input_names(INPUTS_LISTED_MAX),
             share: None,
             table: description.table,
         });

@@ -258,7 +258,7 @@ pub fn list_shares(store: &Store) -> Result<Vec<LoadStatus>> {
             rejects: complete.as_ref().map_or(0, |share| share.rejects),
             bytes: entry.bytes,
             idle_s: entry.modified.elapsed().map_or(0, |idle| idle.as_secs()),
-            inputs: description.inputs.names().iter().take(INPUTS_LISTED_MAX).collect(),
+            inputs: description.input_names(INPUTS_LISTED_MAX),
             share: Some(ShareStatus { of: share.of, is_complete: complete.is_some() }),
             table: description.table,
         });

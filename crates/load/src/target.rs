@@ -63,6 +63,12 @@ pub trait Target: Sync {
         None
     }
 
+    /// Is told, before it is given anything, that the partitions from this one on are the last, and come slowly: what is before
+    /// them can be finished meanwhile.
+    fn ends_slowly_from(&self, partition: usize) {
+        let _ = partition;
+    }
+
     /// Takes the columns of a fragment that need not wait for their partition. Each fragment with rows comes once, with a
     /// number that counts those of its partition.
     ///

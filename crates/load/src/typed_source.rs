@@ -169,6 +169,9 @@ impl Format for SourceRows {
             field if field.is_readable => Ok(()),
             field => Err(format!("field {} is {}, which no column holds", field.name, field.kind)),
         })?;
+        let Some(fields) = fields.into_iter().collect::<Option<Vec<usize>>>() else {
+            return Err(Error::Invalid(format!("{name}: rows that lack a column")));
+        };
         let cutting = cutting(asked);
         let part = PartBytes { bytes: cutting.chunk_bytes, row_bytes: cutting.row_bytes };
         let how = match source.cut(part)? {

@@ -3,11 +3,13 @@
 //! What is wanted is a hint. Rows that do not pass may come all the same, and whoever asks tests them again, as the filter of a load
 //! (`--where`) does; rows that may pass are never left out: where nothing is known, all is read. Rows that are not read count as filtered.
 
+use std::sync::Arc;
+
 use coload_arrow::{ArrowType, Unit};
 use coload_input::Inputs;
 use coload_scan::{Predicate, Test, may_match};
 use coload_types::{DataType, Physical, Result, Value};
-use coload_wire::ColumnFrom;
+use coload_wire::{ColumnFrom, FieldsByInput};
 
 use crate::derive::Partition;
 use crate::legs::table_column;
@@ -71,10 +73,6 @@ pub fn keep_wanted_inputs(request: &mut LoadRequest) -> Result<()> {
     let (Some(test), Some(derivation)) = (&request.wanted, &request.derivation) else {
         return Ok(());
     };
-    // What is known of inputs by their numbers must stay so.
-    if request.fields_by_input.is_some() {
-        return Ok(());
-    }
     let mut kept = vec![true; request.inputs.len()];
     for (column, from) in derivation.columns.iter().enumerate() {
         let ColumnFrom::Partition(key) = from else { continue };
@@ -82,15 +80,25 @@ pub fn keep_wanted_inputs(request: &mut LoadRequest) -> Result<()> {
         let values = Partition::new(of_table, key, request.inputs.names())?;
         for (input, kept) in kept.iter_mut().enumerate() {
             let value = values.value(input);
-            *kept &= value.is_none_or(|value| test.may_pass(column, &value, &value));
+            *kept &= match value {
+                Some(value) => test.may_pass(column, &value, &value),
+                None => !test.asks(column),
+            };
         }
     }
     if kept.iter().all(|kept| *kept) {
         return Ok(());
     }
     let first = kept.iter().position(|kept| *kept).unwrap_or(0);
-    let numbers = (0..kept.len()).filter(|input| kept[*input] || *input == first);
-    request.inputs = numbers.map(|number| request.inputs.at(number)).collect::<Inputs>();
+    let numbers = || (0..kept.len()).filter(|input| kept[*input] || *input == first);
+    request.inputs = numbers().map(|number| request.inputs.at(number)).collect::<Inputs>();
+    if let Some(fields) = &request.fields_by_input
+        && !fields.of_input.is_empty()
+    {
+        let of_input = numbers().map(|number| fields.of_input[number]).collect();
+        let fields = FieldsByInput { ways: fields.ways.clone(), of_input };
+        request.fields_by_input = Some(Arc::new(fields));
+    }
     Ok(())
 }
 
@@ -153,7 +161,41 @@ pub fn bound_of_value(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use coload_ddl::parse_columns;
+    use coload_source::{Dialect, InputFields, InputFile, InputSource};
+    use coload_wire::Derivation;
+
     use super::*;
+
+    #[test]
+    fn inputs_whose_path_says_null_are_read_for_those_only_who_want_null() {
+        let names = ["d/y=1/a.csv", "d/y=__HIVE_DEFAULT_PARTITION__/b.csv", "d/y=2/c.csv"];
+        let file = |name: &str| InputFile { name: name.to_owned(), source: InputSource::Stdin };
+        let kept = |tests: &[Predicate]| {
+            let read = parse_columns("v BIGINT").unwrap();
+            let schema = parse_columns("v BIGINT, y BIGINT").unwrap();
+            let inputs: Vec<InputFile> = names.iter().map(|name| file(name)).collect();
+            let mut request = LoadRequest::new(inputs, "t", schema, Dialect::default());
+            let columns = vec![ColumnFrom::Read(0), ColumnFrom::Partition("y".into())];
+            request.derivation = Some(Derivation { read, columns });
+            let way = |count| InputFields { count, of_column: vec![Some(count - 1)] };
+            let fields = FieldsByInput { ways: vec![way(1), way(2)], of_input: vec![0, 1, 0] };
+            request.fields_by_input = Some(Arc::new(fields));
+            request.wanted = WantedRows::new(tests).map(Arc::new);
+            keep_wanted_inputs(&mut request).unwrap();
+            let kept: Vec<String> = request.inputs.names().iter().collect();
+            let of_input = request.fields_by_input.unwrap().of_input.clone();
+            assert_eq!(of_input.len(), kept.len());
+            (kept.iter().map(|name| name.as_bytes()[name.len() - 5]).collect::<Vec<_>>(), of_input)
+        };
+        let test = |test| vec![Predicate { column: 1, test }];
+        assert_eq!(kept(&[]), (vec![b'a', b'b', b'c'], vec![0, 1, 0]));
+        assert_eq!(kept(&test(Test::In(vec![Value::Int(2)]))), (vec![b'c'], vec![0]));
+        let some = vec![Value::Int(1), Value::Int(2)];
+        assert_eq!(kept(&test(Test::In(some))), (vec![b'a', b'c'], vec![0, 0]));
+        assert_eq!(kept(&test(Test::IsNull)).0, [b'a', b'b', b'c']);
+    }
 
     #[test]
     fn what_is_stored_is_what_it_was_made_of() {

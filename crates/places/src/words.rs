@@ -7,11 +7,18 @@ use object_store::Error as StoreError;
 
 /// Where machines of Amazon ask for credentials.
 const ROLES: &str = "169.254.169.254";
+/// Where machines of Google do.
+const GOOGLE_ROLES: &str = "metadata.google.internal";
+
+/// Whether credentials were asked of a machine, for nothing else has some.
+fn asks_a_machine(cause: &str) -> bool {
+    [ROLES, GOOGLE_ROLES].iter().any(|host| cause.contains(host))
+}
 
 /// What went wrong with a request for an object or a list of them.
 pub fn request_error(address: &str, error: &StoreError) -> Error {
     let cause = without_query(&cause(error));
-    if cause.contains(ROLES) {
+    if asks_a_machine(&cause) {
         return no_credentials(address, &cause);
     }
     match (error, status(&cause)) {
@@ -42,16 +49,28 @@ pub fn request_error(address: &str, error: &StoreError) -> Error {
 const WITHOUT_PARTS: [&str; 2] = ["non-partial response", "Range request not supported"];
 
 fn no_credentials(address: &str, cause: &str) -> Error {
-    Error::Invalid(format!(
-        "{address}: the server wants credentials (for s3://, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or a \
-         profile in ~/.aws/credentials; --no-sign-request if everybody may read it): {cause}"
-    ))
+    let how = match address.split_once("://") {
+        Some(("gs", _)) => {
+            "the path of a key file in GOOGLE_SERVICE_ACCOUNT or GOOGLE_APPLICATION_CREDENTIALS, or that of `gcloud auth \
+             application-default login`; --no-sign-request if everybody may read it"
+        }
+        Some(("s3", _)) => {
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or a profile in ~/.aws/credentials; \
+             --no-sign-request if everybody may read it"
+        }
+        Some(("az", _)) => {
+            "AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or AZURE_STORAGE_CONNECTION_STRING, in \
+             the environment"
+        }
+        _ => "of an address of HTTP, those that are part of it, as in a URL that was signed",
+    };
+    Error::Invalid(format!("{address}: the server wants credentials ({how}): {cause}"))
 }
 
 /// Whether a request may go well later: the server says so, or was not reached.
 pub fn may_pass(error: &StoreError) -> bool {
     let cause = cause(error);
-    let is_final = cause.contains(ROLES) || WITHOUT_PARTS.iter().any(|text| cause.contains(text));
+    let is_final = asks_a_machine(&cause) || WITHOUT_PARTS.iter().any(|text| cause.contains(text));
     match status(&cause) {
         Some(status) => status >= 500 || matches!(status, 408 | 425 | 429),
         None => matches!(error, StoreError::Generic { .. }) && !is_final,
@@ -125,6 +144,29 @@ fn without_query(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_that_are_missing_are_those_of_the_place() {
+        let told = |address: &str| no_credentials(address, "cause").to_string();
+        for (address, hint) in [
+            ("gs://b/k", "GOOGLE_APPLICATION_CREDENTIALS"),
+            ("s3://b/k", "AWS_ACCESS_KEY_ID"),
+            ("az://b/k", "AZURE_STORAGE_KEY"),
+            ("https://h/k", "signed"),
+        ] {
+            let text = told(address);
+            assert!(text.starts_with(address) && text.contains(hint), "{text}");
+            assert!(text.matches("_KEY").count() < 3 || address.starts_with("s3"), "{text}");
+        }
+        let error = StoreError::Generic {
+            store: "GCS",
+            source: "error sending request for http://metadata.google.internal/computeMetadata"
+                .into(),
+        };
+        let text = request_error("gs://b/k", &error).to_string();
+        assert!(text.contains("gcloud auth"), "{text}");
+        assert!(!may_pass(&error));
+    }
 
     #[test]
     fn signatures_are_not_shown() {

@@ -375,13 +375,13 @@ impl Inner {
                 active.is_some_and(|a| a.has_client()) || lock(&self.whole).contains_key(&entry.id);
             list.push(LoadStatus {
                 id: entry.id,
+                inputs: description.input_names(4),
                 table: description.table,
                 state: if arriving { LoadStage::Arriving } else { LoadStage::Waiting },
                 rows,
                 rejects,
                 bytes: entry.bytes,
                 idle_s: entry.modified.elapsed().map_or(0, |d| d.as_secs()),
-                inputs: description.inputs.names().iter().take(4).collect(),
                 share: description
                     .share
                     .map(|share| ShareStatus { of: share.of, is_complete: complete.is_some() }),

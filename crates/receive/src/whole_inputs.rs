@@ -180,6 +180,7 @@ impl WholeInputs {
         let hooks = Hooks {
             progress: None,
             opened: None,
+            written: None,
             after_task: Some(Arc::new(move |spent_ns| of_threads.rest(spent_ns))),
             confirm: Some(Arc::new(move || arrived.confirm())),
             cancel: Arc::clone(&self.cancel),

@@ -85,6 +85,16 @@ impl SpaceSpec {
             Some((kind, argument)) => (kind, Some(argument)),
             None => (name, None),
         };
+        // A directory may have commas in its name.
+        if let Some((before, last)) = name.rsplit_once(',')
+            && size.is_none()
+            && last.ends_with(|end: char| end.is_ascii_alphabetic())
+            && parse_size(last).is_ok()
+        {
+            return Err(wrong(&format!(
+                "a size is written {before}{SIZE}{last}, and a directory of that name {name}/"
+            )));
+        }
         let known = KINDS.into_iter().find(|known| known.name() == kind);
         let known = known.ok_or_else(|| wrong("there is no such kind"))?;
         known.check(argument).map_err(|e| wrong(&e.to_string()))?;

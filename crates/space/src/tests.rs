@@ -6,7 +6,7 @@ use coload_types::Error;
 use super::*;
 
 fn size(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "no number".to_owned())
+    text.trim_end_matches("MiB").parse().map_err(|_| "no number".to_owned())
 }
 
 fn spec(text: &str) -> coload_types::Result<SpaceSpec> {
@@ -91,6 +91,7 @@ fn options_are_read_and_what_is_wrong_is_said() {
         ("map", "needs a directory"),
         ("disk:", "needs a directory"),
         ("disk:/x,size=big", "no number"),
+        ("disk:sp,16MiB", "disk:sp,size=16MiB"),
         ("emulated", "305,39.4,13.9"),
         ("emulated:1,2", "305,39.4,13.9"),
         ("emulated:1,0,2", "305,39.4,13.9"),

@@ -12,6 +12,8 @@ pub struct FreedPages {
     pub keep: fn(),
     /// Gives back what was freed, if the process has more than it should.
     pub relieve: fn(),
+    /// Gives back what was freed, for the process needs little until it ends.
+    pub leave: fn(),
     /// Does with what is freed as before [`Self::keep`].
     pub as_before: fn(),
 }
@@ -47,5 +49,14 @@ pub fn while_sizes_repeat<T>(work: impl FnOnce() -> T) -> T {
 pub fn relieve() {
     if let Some(freed) = FREED.get() {
         (freed.relieve)();
+    }
+}
+
+/// Says that the process needs little until it ends. What it has it has to give back then, page by page, and who waits for the
+/// process waits for that: a thread does it beside what is left to do, which mostly waits for a disk.
+pub fn leave_beside() {
+    if let Some(freed) = FREED.get() {
+        // Without it the end takes longer.
+        let _ = std::thread::Builder::new().name("coload-leave".to_owned()).spawn(freed.leave);
     }
 }

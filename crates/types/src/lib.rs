@@ -5,6 +5,7 @@
 mod error;
 
 mod column;
+mod common_type;
 mod data_type;
 mod value;
 

@@ -382,6 +382,18 @@ impl LoadDescription {
             && same.id(0) == begun.id(0)
     }
 
+    /// Names of the first inputs, at most so many; that of an input of which parts are read once.
+    pub fn input_names(&self, most: usize) -> Vec<String> {
+        let parts = self.share.as_ref().map_or(&[][..], |share| &share.parts);
+        let input = |number: usize| parts.get(number).map(|part| part.input);
+        // Parts of an input follow each other.
+        let is_first = |number: &usize| {
+            *number == 0 || input(*number).is_none() || input(*number) != input(number - 1)
+        };
+        let first = (0..self.inputs.len()).filter(is_first).take(most);
+        first.map(|number| self.inputs.names().get(number)).collect()
+    }
+
     /// In what this load of the same inputs differs from one that was begun before.
     pub fn differences(&self, begun: &LoadDescription) -> Vec<String> {
         let mut found = Vec::new();

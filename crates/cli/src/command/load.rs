@@ -9,12 +9,13 @@ use std::sync::atomic::AtomicBool;
 
 use coload::{
     Coload, ConflictRule, DatabaseRows, Dialect, DictionaryPolicy, Error, Hooks, Joined, KeyKind,
-    LoadMode, LoadPlan, LoadReport, LoadRequest, Mapping, Origin, Partitions, PlanRequest,
-    ProgressCallback, ReadOptions, Reader, Resources, Result, SAMPLE_BYTES, Schema, SchemaOrigin,
-    is_database_url, parse_columns, parse_create_table,
+    LoadMode, LoadPlan, LoadReport, LoadRequest, Mapping, OnWritten, Origin, Partitions,
+    PlanRequest, ProgressCallback, ReadOptions, Reader, Resources, Result, SAMPLE_BYTES, Schema,
+    SchemaOrigin, is_database_url, parse_columns, parse_create_table,
 };
 use coload_ddl::column_sql;
 use coload_source::Inputs;
+use coload_threads::{Started, leave_beside};
 
 use crate::args::{Dictionaries, LoadArgs, ModeArgs, RejectsTo, ReportForm};
 use crate::command::share::{Whole, find_shared, refuse_share};
@@ -54,6 +55,11 @@ pub trait Attendant {
     /// `Unavailable` when the system fails.
     fn begin(&self) -> Result<Option<ProgressCallback>>;
 
+    /// Who is told when all rows are written, and are to be published.
+    fn written(&self) -> Option<OnWritten> {
+        None
+    }
+
     /// The load has ended, well or not.
     fn end(&self);
 }
@@ -77,6 +83,11 @@ impl Attendant for Person {
         let progress = self.bar.callback();
         cancel_on_signal(self.cancel())?;
         Ok(progress)
+    }
+
+    fn written(&self) -> Option<OnWritten> {
+        // The process ends with the load.
+        Some(Arc::new(leave_beside))
     }
 
     fn end(&self) {
@@ -122,6 +133,8 @@ pub fn run(args: &LoadArgs) -> Done {
 /// # Errors
 /// As [`run`].
 pub fn load(call: &Call<'_>, brought: Option<coload::Rows>) -> Done<Option<Loaded>> {
+    // To find inputs takes time, too: of many objects more than to load them.
+    let started = Started::now();
     let args = call.args;
     check_given(&args.dialect)?;
     let origin = match brought {
@@ -142,7 +155,11 @@ pub fn load(call: &Call<'_>, brought: Option<coload::Rows>) -> Done<Option<Loade
     if !publishes {
         refuse_share(args).map_err(Failure::Usage)?;
     }
-    load(call, rest, request)
+    let mut loaded = load(call, rest, request)?;
+    if let Some((report, _)) = &mut loaded {
+        report.set_costs(&started);
+    }
+    Ok(loaded)
 }
 
 /// Prints the report.
@@ -281,7 +298,12 @@ pub fn prepare<'a>(call: &Call<'a>, plan: &mut LoadPlan, what: &str) -> Done<Pre
     tell_inferred(attendant, plan, what);
     set_request(&mut plan.request, args);
     let progress = attendant.begin()?;
-    let hooks = Hooks { progress, cancel: attendant.cancel(), ..Hooks::default() };
+    let hooks = Hooks {
+        progress,
+        written: attendant.written(),
+        cancel: attendant.cancel(),
+        ..Hooks::default()
+    };
     Ok(Prepared { resources: resources(args), hooks, attendant })
 }
 

@@ -560,8 +560,10 @@ fn columns_of_an_external_table_are_fields_of_their_names() {
         external("c BIGINT", file, "OPTIONS (by_name true, by_position true)")
             .fails(1, &["by-position"]);
     }
-    external("c BIGINT", "ab.jsonl", "OPTIONS (unknown_keys ignore)").ok();
+    external("c BIGINT", "ab.jsonl", "").ok();
     assert_eq!(sandbox.query("SELECT * FROM f"), ["2"]);
+    external("c BIGINT", "ab.jsonl", "OPTIONS (unknown_keys reject)").ok();
+    run("SELECT * FROM f").fails(1, &["ab.jsonl:1", "key"]);
     let read = "SELECT b FROM read_parquet('ab.parquet', columns => 'b VARCHAR')";
     assert_eq!(answer(&sandbox, read), ["x"]);
     // Text is read by position, and by name if that is said.

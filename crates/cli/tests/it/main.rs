@@ -36,6 +36,7 @@ mod shell;
 mod sql;
 mod support;
 mod union_served;
+mod union_typed;
 
 #[test]
 fn the_example_of_the_library_runs() {

@@ -129,6 +129,8 @@ fn shares_that_do_not_fit_are_refused_with_what_differs() {
         let shown = sandbox.run(&["loads", place, into]).ok().out;
         assert!(shown.contains(&format!("load {ID}: 1 of 3 shares are complete")), "{shown}");
         assert!(shown.contains("missing: 2-3") && shown.contains("1/3"), "{shown}");
+        // A worker reads several parts of it.
+        assert_eq!(shown.matches("t.csv").count(), 1, "{shown}");
         let dropped = sandbox.run(&["loads", place, into, "--abort", ID]).ok().out;
         assert!(!dropped.contains(ID), "{dropped}");
         for worker in ["3/3", "2/3", "1/3"] {

@@ -227,3 +227,29 @@ fn folders_of_keys_are_columns() {
     setup.load("s3://bucket/t/", "t", &["--partitions"]).ok();
     assert_eq!(setup.exported("t"), "a,\"year\"\n1,2026\n2,2027\n");
 }
+
+/// Columns of codes are written when their segment ends. That of what comes from afar ends where the last partitions begin, so that
+/// only these are left when the last byte has come.
+#[test]
+fn what_is_before_the_last_partitions_of_an_object_is_a_segment() {
+    let setup = Setup::new();
+    let row = |n: u64| {
+        let code = |by: u64| n.wrapping_mul(2_654_435_761).wrapping_mul(by) >> 7;
+        format!("{},t{},u{}\n", code(1) % 900, code(3) % 700, code(5) % 800)
+    };
+    let rows: String = (0..400_000).map(row).collect();
+    setup.sandbox.write("codes.csv", format!("a,b,c\n{rows}"));
+    setup.sandbox.run(&["load", "codes.csv", "--into", "parquet:codes"]).ok();
+    let file = fs::read_dir(setup.sandbox.path("codes")).unwrap().flatten().next().unwrap().path();
+    setup.put("codes.parquet", &fs::read(file).unwrap());
+    let small = ["--memory", "64MiB", "--fragments-per-partition", "24", "--report", "json"];
+    let segments = |input: &str, table: &str| {
+        let run = setup.load(input, table, &small).ok();
+        let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(report["rows"], 400_000);
+        report["segments"].as_u64().unwrap()
+    };
+    assert_eq!(segments("codes.parquet", "disk"), 1);
+    assert_eq!(segments("s3://bucket/data/codes.parquet", "afar"), 2);
+    assert_eq!(setup.exported("afar"), setup.exported("disk"));
+}

@@ -91,6 +91,7 @@ impl MysqlRows {
             kind: kind_name(column),
             data_type: Ok(*data_type),
             is_readable: true,
+            is_null: false,
         };
         let fields = columns.iter().zip(&read).map(field).collect();
         let kinds = read.iter().map(|(kind, _)| *kind).collect();

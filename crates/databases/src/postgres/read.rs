@@ -137,6 +137,7 @@ impl PostgresRows {
                 kind: kind_name(column.type_(), column.type_modifier()),
                 data_type: Ok(data_type),
                 is_readable: true,
+                is_null: false,
             });
         }
         let from = match rows_of {

@@ -13,8 +13,8 @@ pub struct FieldsRead {
     pub schema: ArrowSchema,
     /// The columns that they become.
     columns: Vec<ArrowColumn>,
-    /// For each column that is read that which it is of these.
-    of_column: Vec<usize>,
+    /// For each column that is read that which it is of these; `None` where the input lacks it.
+    of_column: Vec<Option<usize>>,
 }
 
 impl FieldsRead {
@@ -35,14 +35,14 @@ impl FieldsRead {
         Ok(FieldsRead { schema, columns, of_column })
     }
 
-    /// A column that is read.
-    pub fn column(&self, number: usize) -> &ArrowColumn {
-        &self.columns[self.of_column[number]]
+    /// A column that is read; `None` where the input lacks it.
+    pub fn column(&self, number: usize) -> Option<&ArrowColumn> {
+        self.of_column[number].map(|column| &self.columns[column])
     }
 
-    /// The columns that are read, in their order.
+    /// The columns that are read and there, in their order.
     pub fn read(&self) -> impl Iterator<Item = &ArrowColumn> {
-        self.of_column.iter().map(|column| &self.columns[*column])
+        self.of_column.iter().flatten().map(|column| &self.columns[*column])
     }
 
     /// Whether a column that is read is one of lists or maps, whose rows are written as texts.

@@ -1,7 +1,8 @@
 //! What the first bytes of an input tell: whether it is Arrow, its fields, and how large its records are.
 
 use coload_arrow::{
-    ArrowColumn, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix, starts_stream,
+    ArrowColumn, ArrowType, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix,
+    starts_stream,
 };
 use coload_source::SampleEnd;
 use coload_types::{Error, Place, Result};
@@ -81,6 +82,7 @@ pub fn field_of_column(column: &ArrowColumn) -> TypedField {
     TypedField {
         data_type: column.sql_type(),
         is_readable: column.is_readable(),
+        is_null: column.values == ArrowType::Null,
         kind: column.kind.clone(),
         name: column.name.clone(),
         nullable: column.nullable,

@@ -17,7 +17,7 @@ use crate::format::PieceSpan;
 use crate::grain::Grain;
 use crate::typed::{
     Asked, Block, BlockFile, BlockForm, ChunkRead, Cutting, Dictionary, FileBody, Rows, StreamRows,
-    batch_bytes_max,
+    batch_bytes_max, lacking_rows,
 };
 
 /// The form of Arrow IPC.
@@ -89,9 +89,9 @@ impl BlockForm for ArrowForm {
         &block.fields
     }
 
-    /// Columns with dictionaries or runs have codes.
+    /// Columns with dictionaries or runs have codes, and those that have one value in each row.
     fn is_coded(fields: &FieldsRead, column: usize, _asked: Asked<'_>, _grain: &Grain) -> bool {
-        fields.column(column).encoding != Encoding::Plain
+        fields.column(column).is_none_or(|column| column.encoding != Encoding::Plain)
     }
 
     fn read_place(
@@ -162,11 +162,16 @@ fn read_piece(
     let columns = read.clock.time(Step::Read, || {
         let layout = BatchLayout::new(&fields.schema.fields, batch).map_err(told)?;
         let dictionaries = |id| dictionary(id).map_err(Fault::Read);
-        let column = |column| {
+        let count = (rows.end - rows.start) as usize;
+        let column = |(of_table, number): (&coload_types::Column, usize)| {
+            let Some(column) = fields.column(number) else {
+                return Ok(lacking_rows(of_table, count));
+            };
             let of = (&fields.schema, column);
             read_column(of, &layout, &buffers, rows.clone(), &dictionaries).map_err(told)
         };
-        fields.read().map(column).collect::<Result<Vec<_>>>()
+        let columns = asked.request.read_schema().columns();
+        columns.iter().zip(0..).map(column).collect::<Result<Vec<_>>>()
     })?;
     read.add_rows(columns, rows.end - rows.start, (file, start), span)
 }

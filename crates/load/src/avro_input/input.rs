@@ -13,8 +13,8 @@ use crate::typed::{Asked, BATCH_SHARE, Dictionary, batch_bytes_max, fields_of_co
 pub struct FieldsRead {
     /// All of them.
     pub layout: Arc<Layout>,
-    /// For each column that is read its field.
-    pub of_column: Vec<usize>,
+    /// For each column that is read its field; `None` where the input lacks it.
+    pub of_column: Vec<Option<usize>>,
     /// Which fields are read.
     pub is_read: Vec<bool>,
     /// For each column that is read the values that its rows are places of, if it is an enum.
@@ -30,9 +30,9 @@ impl FieldsRead {
         let fields = &layout.fields;
         let of_column = fields_of_columns(number, fields.len(), asked, |_| Ok(()))?;
         let mut is_read = vec![false; fields.len()];
-        of_column.iter().for_each(|field| is_read[*field] = true);
-        let dictionary = |field: &usize| {
-            let (values, slice) = fields[*field].dictionary()?;
+        of_column.iter().flatten().for_each(|field| is_read[*field] = true);
+        let dictionary = |field: &Option<usize>| {
+            let (values, slice) = fields[(*field)?].dictionary()?;
             Some(Arc::new(Dictionary::new(values, slice)))
         };
         let dictionaries = of_column.iter().map(dictionary).collect();

@@ -11,6 +11,8 @@ use crate::typed::{TypedField, TypedInput, TypedKind};
 const COMPRESSED_FACTOR: usize = 3;
 /// Most bytes of a block that is decompressed to see how large its records are.
 const BLOCK_BYTES_MAX: u64 = 64 << 20;
+/// The type of Avro whose only value is NULL.
+const NULL_KIND: &str = "null";
 /// Least bytes that a field takes in memory.
 const FIELD_BYTES: usize = 8;
 
@@ -57,6 +59,7 @@ fn field(field: &AvroField) -> TypedField {
         kind: field.kind.clone(),
         data_type: field.data_type.clone(),
         is_readable: true,
+        is_null: field.kind == NULL_KIND,
     }
 }
 

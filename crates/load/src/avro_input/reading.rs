@@ -16,8 +16,11 @@ use crate::format::PieceSpan;
 use crate::grain::Grain;
 use crate::typed::{
     Asked, Block, BlockFile, BlockForm, ChunkRead, Column, Cutting, Rows, StreamRows,
-    batch_bytes_max, read_at,
+    batch_bytes_max, lacking_rows, read_at,
 };
+
+/// Bytes of a row of a column that an input lacks.
+const LACKING_ROW_BYTES: u64 = 8;
 
 /// The form of Avro.
 #[derive(Debug)]
@@ -79,13 +82,14 @@ impl BlockForm for AvroForm {
         &block.head_of.fields
     }
 
-    /// Truths and enums of few symbols have codes.
+    /// Truths and enums of few symbols have codes, and columns that have one value in each row.
     fn is_coded(fields: &FieldsRead, column: usize, asked: Asked<'_>, grain: &Grain) -> bool {
         let limit = grain.dictionary_limit();
         let is_few = fields.dictionaries[column]
             .as_deref()
             .is_some_and(|dictionary| limit.holds(dictionary.len(), dictionary.bytes()));
-        asked.request.read_schema().columns()[column].data_type == DataType::Boolean || is_few
+        let is_truth = asked.request.read_schema().columns()[column].data_type == DataType::Boolean;
+        is_truth || is_few || fields.of_column[column].is_none()
     }
 
     fn read_place(
@@ -145,16 +149,26 @@ fn read_piece(piece: Piece<'_>, read: &mut ChunkRead<'_, AvroForm>) -> Result<Pi
     let asked = read.asked;
     let bytes_max = batch_bytes_max(asked);
     let HeadRead { fields, codec, .. } = piece.head_of;
+    // Rows of columns that are not there take memory, too.
+    let lacking = fields.of_column.iter().filter(|field| field.is_none()).count() as u64;
+    let lacking_bytes = piece.rows.saturating_mul(lacking * LACKING_ROW_BYTES);
+    let left = bytes_max.saturating_sub(lacking_bytes);
     let columns = read.clock.time(Step::Read, || {
         let raw = read.scratch.decompress(*codec, piece.stored, bytes_max)?;
         read.room.take(raw.len() as u64);
-        read_rows(&fields.layout, &fields.is_read, (raw, piece.rows), bytes_max)
+        read_rows(&fields.layout, &fields.is_read, (raw, piece.rows), left)
     });
     let mut columns =
         columns.map_err(|error| fault(asked, (piece.file, piece.start), piece.number, error))?;
     let mut of_columns: Vec<Column<'_>> = Vec::with_capacity(fields.of_column.len());
-    for (field, dictionary) in fields.of_column.iter().zip(&fields.dictionaries) {
-        let (values, slice) = match columns.get_mut(*field).and_then(Option::take) {
+    let of_table = asked.request.read_schema().columns();
+    let of_fields = of_table.iter().zip(&fields.of_column).zip(&fields.dictionaries);
+    for ((column, field), dictionary) in of_fields {
+        let Some(number) = *field else {
+            of_columns.push(lacking_rows(column, piece.rows as usize));
+            continue;
+        };
+        let (values, slice) = match columns.get_mut(number).and_then(Option::take) {
             Some(read) => (read.values, read.slice),
             // A field may be several columns.
             None => {

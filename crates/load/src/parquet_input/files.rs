@@ -21,7 +21,7 @@ use coload_transform::CODES_PROVISIONAL_MAX;
 use coload_types::Result;
 use coload_wire::PartIs;
 
-use super::input::{FieldsRead, Spot, fault};
+use super::input::{FieldRead, FieldsRead, Spot, fault};
 use super::prune::Pruning;
 use crate::typed::{Asked, Block, FileBody, batch_bytes_max, read_at};
 use crate::wanted::WantedRows;
@@ -220,8 +220,8 @@ fn look_at_dictionaries<'g>(
     fields: &FieldsRead,
 ) {
     let texts = || {
-        let all = fields.of_column.iter().zip(&fields.chunks);
-        all.filter(|(stored, _)| stored.is_text()).map(|(_, leaf)| *leaf)
+        let all = fields.of_column.iter().flatten();
+        all.filter(|field| field.stored.is_text()).map(|field| field.chunk)
     };
     let heads = groups.filter(|group| group.rows > 0).flat_map(|group| {
         texts()
@@ -258,7 +258,8 @@ fn bytes_of_rows(
     }
     let body = FileBody { file, start: 0 };
     let mut bytes = 0_u64;
-    for nested in fields.nested.iter().flatten() {
+    let fields = || fields.of_column.iter().flatten();
+    for nested in fields().filter_map(|field| field.nested.as_ref()) {
         for (leaf, stored) in nested.chunks.iter().zip(&nested.nested.leaves) {
             let column = &group.columns[*leaf];
             let raw = column.raw_bytes.min(column.bytes.saturating_mul(EXPANSION_MAX));
@@ -266,9 +267,8 @@ fn bytes_of_rows(
             bytes = bytes.saturating_add(raw.saturating_mul(if stored.is_text() { 2 } else { 4 }));
         }
     }
-    let flat = fields.of_column.iter().zip(&fields.chunks).zip(&fields.nested);
-    for ((stored, leaf), _) in flat.filter(|(_, nested)| nested.is_none()) {
-        let column = &group.columns[*leaf];
+    for FieldRead { stored, chunk, .. } in fields().filter(|field| field.nested.is_none()) {
+        let column = &group.columns[*chunk];
         bytes =
             bytes.saturating_add(column.raw_bytes.min(column.bytes.saturating_mul(EXPANSION_MAX)));
         if stored.is_text()

@@ -11,14 +11,21 @@ use crate::typed::{Asked, BATCH_SHARE, batch_bytes_max, fields_of_columns};
 /// The fields of an input, and which of them are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldsRead {
-    /// For each column that is read how its values are stored.
-    pub of_column: Vec<Stored>,
-    /// For each column that is read its column chunk in what is kept of a row group.
-    pub chunks: Vec<usize>,
-    /// For each column that is read, if it is of lists or maps, what these are made of.
-    pub nested: Vec<Option<NestedRead>>,
+    /// For each column that is read its field; `None` where the input lacks it.
+    pub of_column: Vec<Option<FieldRead>>,
     /// Numbers of the column chunks that are kept, which rise.
     pub leaves: Vec<usize>,
+}
+
+/// A field that is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldRead {
+    /// How its values are stored.
+    pub stored: Stored,
+    /// Its column chunk in what is kept of a row group.
+    pub chunk: usize,
+    /// What it is made of, if it is a list or a map.
+    pub nested: Option<NestedRead>,
 }
 
 /// A list or a map that is read.
@@ -43,21 +50,22 @@ impl FieldsRead {
                 None => Err(format!("field {name} is a {kind}, which no column holds")),
             }
         })?;
-        let stored = found.iter().filter_map(|index| fields[*index].stored.clone());
-        let of_column: Vec<Stored> = stored.collect();
-        let all = found.iter().flat_map(|index| fields[*index].leaves());
+        let all = found.iter().flatten().flat_map(|index| fields[*index].leaves());
         let mut leaves: Vec<usize> = all.map(|stored| stored.leaf).collect();
         leaves.sort_unstable();
         leaves.dedup();
         let place = |stored: &Stored| leaves.partition_point(|leaf| *leaf < stored.leaf);
-        let chunks = of_column.iter().map(place).collect();
-        let nested = found.iter().map(|index| {
-            let nested = Arc::clone(fields[*index].nested.as_ref()?);
-            let chunks = nested.leaves.iter().map(place).collect();
-            Some(NestedRead { nested, chunks })
+        let of_column = found.iter().map(|index| {
+            let field = &fields[(*index)?];
+            let stored = field.stored.clone()?;
+            let nested = field.nested.as_ref().map(|nested| NestedRead {
+                nested: Arc::clone(nested),
+                chunks: nested.leaves.iter().map(place).collect(),
+            });
+            Some(FieldRead { chunk: place(&stored), stored, nested })
         });
-        let nested = nested.collect();
-        Ok(FieldsRead { of_column, chunks, nested, leaves })
+        let of_column = of_column.collect();
+        Ok(FieldsRead { of_column, leaves })
     }
 }
 

@@ -1,14 +1,14 @@
 //! What a file tells before it is loaded: whether it is Parquet, its fields, and how large its records are.
 
-use coload_arrow::Fault;
-use coload_input::{InputFile, InputSource, RawFile};
+use coload_arrow::{ArrowType, Fault};
+use coload_input::{InputFile, InputSource, Raw, RawFile, TextInput};
 use coload_parquet::{Footer, Leaves, MAGIC, ParquetField, RowGroup, TAIL_BYTES};
 use coload_types::{Error, Place, Result};
 
 use super::files::read_footer;
 use super::{not_a_file, open_file};
 use crate::request::{InputForm, LoadRequest};
-use crate::typed::{TypedField, TypedInput, TypedKind};
+use crate::typed::{TypedField, TypedInput, TypedKind, read_at};
 
 /// What a file begins with that is encrypted as a whole.
 const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
@@ -29,13 +29,7 @@ pub fn look_at_parquet(input: &InputFile, head: &[u8]) -> Result<Option<TypedInp
     if !head.starts_with(MAGIC) || !is_binary(name, &head[MAGIC.len()..]) {
         return Ok(None);
     }
-    if !matches!(
-        input.source,
-        InputSource::File { .. }
-            | InputSource::Part { .. }
-            | InputSource::Member { .. }
-            | InputSource::Object(_)
-    ) {
+    if !may_be_file(input) {
         return Err(not_a_file(name));
     }
     let footer = footer_of(open_file(input)?.as_ref())?;
@@ -97,16 +91,64 @@ fn footer_of(file: &RawFile) -> Result<Footer> {
     Ok(footer)
 }
 
+fn may_be_file(input: &InputFile) -> bool {
+    matches!(
+        input.source,
+        InputSource::File { .. }
+            | InputSource::Part { .. }
+            | InputSource::Member { .. }
+            | InputSource::Object(_)
+    )
+}
+
+/// Refuses a file of no known kind that ends as Parquet does: it would be taken for text. The end is looked at of what is named so, or
+/// begins as no text does.
+///
+/// # Errors
+/// `Input` when it is one, `Unavailable` when it cannot be read.
+pub fn refuse_damaged_start(input: &InputFile, head: &[u8]) -> Result<()> {
+    let name = &input.name;
+    let looks_binary = head.iter().take(START_BYTES).any(|byte| !is_text(byte));
+    if !may_be_file(input) || head.is_empty() || !is_named(name) && !looks_binary {
+        return Ok(());
+    }
+    let opened = TextInput::open(input)?;
+    let is_plain = opened.is_plain_file();
+    let Raw::File { file, .. } = opened.raw else { return Ok(()) };
+    let Some(at) = file.bytes().checked_sub(MAGIC.len() as u64).filter(|_| is_plain) else {
+        return Ok(());
+    };
+    match read_at(&file, at, MAGIC.len())? == MAGIC {
+        true => Err(Error::Input {
+            place: Box::new(Place { file: name.clone(), line: 0, byte: 0, field: 0 }),
+            text: "the file ends as Parquet does, with PAR1, and does not begin so: its start is damaged; nothing was loaded"
+                .to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Bytes of the start of a text among which there is none that texts do not have.
+const START_BYTES: usize = 64;
+
+fn is_text(byte: &u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..)
+}
+
+fn is_named(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with(".parquet")
+}
+
 /// Whether what comes behind the magic is no text: the head of a page, or a footer.
 fn is_binary(name: &str, behind: &[u8]) -> bool {
-    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..);
-    name.to_ascii_lowercase().ends_with(".parquet") || !behind.first().is_some_and(is_text)
+    is_named(name) || !behind.first().is_some_and(is_text)
 }
 
 fn field(field: ParquetField) -> TypedField {
     TypedField {
         data_type: field.sql_type(),
         is_readable: field.stored.is_some(),
+        is_null: field.meaning == ArrowType::Null,
         name: field.name,
         nullable: field.nullable,
         kind: field.kind,

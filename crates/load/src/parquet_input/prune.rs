@@ -14,7 +14,7 @@ use coload_arrow::{Body, Fault};
 use coload_parquet::{ColumnHints, PageHint, RowGroup, Stored, ValueBounds};
 use coload_types::{DataType, Value};
 
-use super::input::FieldsRead;
+use super::input::{FieldRead, FieldsRead};
 use crate::typed::Asked;
 use crate::wanted::{WantedRows, bound_of_value, value_of_bound, value_of_text_bound};
 
@@ -50,10 +50,11 @@ impl<'a> Pruning<'a> {
         end: u64,
     ) -> Option<Self> {
         let all = asked.request.read_schema().columns().iter();
-        let all = fields.of_column.iter().zip(&fields.chunks).zip(all).enumerate();
-        let columns = all.filter_map(|(column, ((stored, chunk), of_read))| {
+        let all = fields.of_column.iter().zip(all).enumerate();
+        let columns = all.filter_map(|(column, (field, of_read))| {
+            let FieldRead { stored, chunk, nested } = field.as_ref()?;
             // Bounds of a leaf are none of its list.
-            let is_tested = fields.nested[column].is_none() && test.asks(column);
+            let is_tested = nested.is_none() && test.asks(column);
             let tested = Tested { stored, chunk: *chunk, column, data_type: of_read.data_type };
             is_tested.then_some(tested)
         });

@@ -12,14 +12,14 @@ use coload_types::{DataType, Physical, Result};
 use super::Parquet;
 use super::cache::{Cache, ColumnRead};
 use super::files::GroupAt;
-use super::input::{NestedRead, Spot, fault};
+use super::input::{FieldRead, FieldsRead, NestedRead, Spot, fault};
 use super::prune::intersection;
 use crate::format::{Leg, PieceSpan, Read, Reading, Tick};
 use crate::grain::Grain;
 use crate::partition::{KnownSymbols, PartitionPlan};
 use crate::typed::{
     Asked, Column, FileBody, Gate, Rows, RowsRead, TypedParser, TypedPlans, TypedWorker, add_rows,
-    add_span, batch_bytes_max, first_rows, parser_of, plan_of,
+    add_span, batch_bytes_max, first_rows, lacking_rows, parser_of, plan_of,
 };
 
 /// Share of the memory that dictionaries may take which are kept.
@@ -87,18 +87,20 @@ impl<'a> ParquetReading<'a> {
         fault(Asked::of(&self.leg), spot, error)
     }
 
-    /// How the values of a column are stored, and its column chunk.
+    /// The fields of the file of a row group.
+    fn fields_of(&self, group: &GroupAt) -> &'a FieldsRead {
+        &self.source.files[group.file as usize].fields
+    }
+
+    /// The column chunk of a column.
     fn column_of(
         &self,
         group: Group<'_>,
-        column: usize,
-    ) -> std::result::Result<(&Stored, Arc<ColumnRead>), Fault> {
-        let fields = &self.source.files[group.at.file as usize].fields;
-        let (stored, leaf) = (&fields.of_column[column], fields.chunks[column]);
-        let at = (&group.at.columns[leaf], group.at.rows);
+        (column, field): (usize, &FieldRead),
+    ) -> std::result::Result<Arc<ColumnRead>, Fault> {
+        let at = (&group.at.columns[field.chunk], group.at.rows);
         let bytes_max = batch_bytes_max(Asked::of(&self.leg));
-        let read = self.cache.column((group.index, column), at, stored, group.body, bytes_max)?;
-        Ok((stored, read))
+        self.cache.column((group.index, column), at, &field.stored, group.body, bytes_max)
     }
 
     /// Whether the values of a column's dictionary are few enough for codes; it stands for so many rows.
@@ -119,7 +121,7 @@ impl<'a> ParquetReading<'a> {
     fn read_nested(
         &self,
         group: Group<'_>,
-        (column, nested): (usize, &NestedRead),
+        (stored_as, nested): (&Stored, &NestedRead),
         rows: &Range<u64>,
         worker: &mut TypedWorker,
         bytes_max: u64,
@@ -161,9 +163,7 @@ impl<'a> ParquetReading<'a> {
             })
             .collect();
         let slice = read_lists(&nested.nested, &mut leaves, rows.clone(), bytes_max)?;
-        let values =
-            self.source.files[group.at.file as usize].fields.of_column[column].values.clone();
-        Ok(Column { values, slice, dictionary: None })
+        Ok(Column { values: stored_as.values.clone(), slice, dictionary: None })
     }
 
     /// Plans the partition that starts with a chunk of the leg.
@@ -179,19 +179,20 @@ impl<'a> ParquetReading<'a> {
         let group = Group { index: rows.block, at, body: &body, to_plan: true };
         let columns = self.leg.request.read_schema().columns();
         let mut coded = Vec::with_capacity(columns.len());
-        let fields = &self.source.files[at.file as usize].fields;
-        for (number, column) in columns.iter().enumerate() {
-            if fields.nested[number].is_some() {
-                coded.push(false);
-                continue;
-            }
-            let read = self.column_of(group, number);
-            let (_, read) = read.map_err(|error| self.fault(at, number, error))?;
-            coded.push(
-                column.data_type == DataType::Boolean
-                    || self.has_few_values(&read, at.rows, column.data_type)
-                        && seems_coded(&at.columns[fields.chunks[number]], &read, at.rows),
-            );
+        let fields = columns.iter().zip(&self.fields_of(at).of_column).enumerate();
+        for (number, (column, field)) in fields {
+            coded.push(match field {
+                // One value in each row, or none.
+                None => true,
+                Some(FieldRead { nested: Some(_), .. }) => false,
+                Some(field) => {
+                    let read = self.column_of(group, (number, field));
+                    let read = read.map_err(|error| self.fault(at, number, error))?;
+                    column.data_type == DataType::Boolean
+                        || self.has_few_values(&read, at.rows, column.data_type)
+                            && seems_coded(&at.columns[field.chunk], &read, at.rows)
+                }
+            });
         }
         let read_first = |parser: &mut TypedParser| {
             let rows_read = (first_rows(&rows.rows, &rows.span), rows.span.clone());
@@ -211,14 +212,17 @@ impl<'a> ParquetReading<'a> {
         (worker, parser): (&mut TypedWorker, &TypedParser),
         bytes_max: u64,
     ) -> std::result::Result<Column<'static>, Fault> {
-        let nested = &self.source.files[group.at.file as usize].fields.nested[column];
-        if let Some(nested) = nested {
-            return self.read_nested(group, (column, nested), rows, worker, bytes_max);
+        let of_table = &self.leg.request.read_schema().columns()[column];
+        let Some(field) = &self.fields_of(group.at).of_column[column] else {
+            return Ok(lacking_rows(of_table, (rows.end - rows.start) as usize));
+        };
+        let stored = &field.stored;
+        if let Some(nested) = &field.nested {
+            return self.read_nested(group, (stored, nested), rows, worker, bytes_max);
         }
-        let (stored, read) = self.column_of(group, column)?;
-        let data_type = self.leg.request.read_schema().columns()[column].data_type;
-        let fields = &self.source.files[group.at.file as usize].fields;
-        let at = &group.at.columns[fields.chunks[column]];
+        let read = self.column_of(group, (column, field))?;
+        let data_type = of_table.data_type;
+        let at = &group.at.columns[field.chunk];
         let body = (group.body, batch_bytes_max(Asked::of(&self.leg)));
         let map = self.cache.pages_of(&(group.index, column), &read, rows, body)?;
         let keyed = parser.makes_codes(column)

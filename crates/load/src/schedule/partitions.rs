@@ -6,10 +6,13 @@
 //! ```
 //!
 //! When the last chunk has come, its partition is still to be compressed and written. Who waits for a line has time for all but
-//! that, so that the last partitions of what comes from afar are ever smaller.
+//! that, so that the last partitions of what comes from afar are ever smaller, and what is before the last two is finished while
+//! these come.
 
 /// Chunks of the smallest partition at the end.
 const LAST_CHUNKS: usize = 4;
+/// Partitions at the end during which what is before them is finished.
+const LAST_PARTITIONS: usize = 2;
 
 /// How chunks are put into partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,13 @@ impl Partitions {
         // The last but one is smaller, too: it is compressed while the last chunks come.
         let whole = (all.saturating_sub(1) / chunks).saturating_sub(1);
         Partitions { chunks, end: Some((whole * chunks, all)) }
+    }
+
+    /// The first of the last partitions, where these are small.
+    pub fn first_of_last(&self) -> Option<usize> {
+        let (start, all) = self.end?;
+        let last = self.of(all.checked_sub(1)?);
+        (last + 1).checked_sub(LAST_PARTITIONS).filter(|first| *first > start / self.chunks)
     }
 
     /// The partition of a chunk, and its first chunk.
@@ -101,7 +111,20 @@ mod tests {
             assert_eq!(partitions.ends_before(chunk), first == chunk);
         }
         assert!(partitions.ends_before(chunks));
+        if let Some(first) = partitions.first_of_last() {
+            assert_eq!(first + LAST_PARTITIONS, sizes.len());
+        }
         sizes
+    }
+
+    #[test]
+    fn what_is_before_the_last_partitions_is_known_where_these_are_small() {
+        let small = Partitions::with_small_ones_at_the_end;
+        assert_eq!(Partitions::of_chunks(3).first_of_last(), None);
+        assert_eq!(small(16, 40).first_of_last(), Some(2));
+        assert_eq!(small(48, 96).first_of_last(), Some(3));
+        assert_eq!(small(48, 12).first_of_last(), None);
+        assert_eq!(small(48, 0).first_of_last(), None);
     }
 
     #[test]

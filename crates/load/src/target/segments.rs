@@ -59,6 +59,8 @@ pub struct Segments<'a> {
     sorted_bytes: u64,
     /// or so many with those that wait, if it is kept as soon as it is whole.
     kept_bytes: u64,
+    /// or so many wait when the last partitions begin, which come slowly.
+    slow_bytes: usize,
     filling: Mutex<Filling>,
     done: Arc<Mutex<Vec<DoneSegment>>>,
     /// Where segments are kept, if the load may go on later.
@@ -76,6 +78,8 @@ struct Filling {
     /// The partition that goes into a segment next, and its fragment whose pages do.
     partition: usize,
     fragment: u32,
+    /// The first of the last partitions, if these come slowly.
+    last: Option<usize>,
     /// What came of partitions from that one on.
     partitions: BTreeMap<usize, Arriving>,
     /// What became of the records of partitions, in order, since a segment was closed.
@@ -130,6 +134,8 @@ impl<'a> Segments<'a> {
             sorted_rows: if sorts { grain.sorted_rows } else { u64::MAX },
             sorted_bytes: if sorts { grain.sorted_bytes } else { u64::MAX },
             kept_bytes: grain.kept_bytes as u64,
+            // Rows of a table with a key are put in order later, and take a segment more to merge.
+            slow_bytes: if sorts { usize::MAX } else { grain.slow_bytes },
             filling,
             done: Arc::default(),
             journal: None,
@@ -208,7 +214,10 @@ impl<'a> Segments<'a> {
                 open.rows() >= self.sorted_rows || open.plain_bytes() >= self.sorted_bytes;
             let is_kept = self.journal.is_some()
                 && open.plain_bytes() + open.waiting_bytes() as u64 >= self.kept_bytes;
-            if is_sorted_alone || is_kept || open.waiting_bytes() >= self.segment_bytes {
+            let is_before_last =
+                filling.last == Some(filling.partition) && open.waiting_bytes() >= self.slow_bytes;
+            let is_full = open.waiting_bytes() >= self.segment_bytes;
+            if is_sorted_alone || is_kept || is_before_last || is_full {
                 works.extend(self.close(filling, false));
             }
         }
@@ -267,6 +276,10 @@ impl Target for Segments<'_> {
 
     fn wants_accounts(&self) -> bool {
         self.journal.is_some()
+    }
+
+    fn ends_slowly_from(&self, partition: usize) {
+        lock(&self.filling).last = Some(partition);
     }
 
     fn take_ahead(&self, ahead: Ahead) -> Result<Works> {

@@ -34,8 +34,8 @@ pub fn batch_bytes_max(asked: Asked<'_>) -> u64 {
     (asked.resources.memory / BATCH_SHARE) as u64
 }
 
-/// Finds for each column that is read its field in an input, by its number, that has so many fields. `check` says what is
-/// wrong with a field: its name, what it is, and that no column holds it.
+/// Finds for each column that is read its field in an input, by its number, that has so many fields; `None` where the input
+/// lacks it. `check` says what is wrong with a field: its name, what it is, and that no column holds it.
 ///
 /// # Errors
 /// `Invalid` when it has not the fields that the load reads, or one is of a type that no column holds.
@@ -44,7 +44,7 @@ pub fn fields_of_columns(
     count: usize,
     asked: Asked<'_>,
     check: impl Fn(usize) -> std::result::Result<(), String>,
-) -> Result<Vec<usize>> {
+) -> Result<Vec<Option<usize>>> {
     let name = asked.request.inputs.name(number);
     let fields = asked.request.fields_of_inputs();
     let way = fields.of(number);
@@ -54,19 +54,12 @@ pub fn fields_of_columns(
             way.count
         )));
     }
-    let columns = asked.request.read_schema().columns().iter().zip(&way.of_column);
-    let of_column = columns.map(|(column, field)| {
-        let Some(index) = *field else {
-            return Err(Error::Invalid(format!("{name} has no field for column {}", column.name)));
-        };
-        match check(index) {
-            Err(what) => Err(Error::Invalid(format!(
-                "{name}: {what} (leave it out: --by-name with --columns)"
-            ))),
-            Ok(()) => Ok(index),
-        }
-    });
-    of_column.collect()
+    for field in way.of_column.iter().flatten() {
+        check(*field).map_err(|what| {
+            Error::Invalid(format!("{name}: {what} (leave it out: --by-name with --columns)"))
+        })?;
+    }
+    Ok(way.of_column.clone())
 }
 
 /// A part of a file.

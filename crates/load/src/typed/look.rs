@@ -66,4 +66,6 @@ pub struct TypedField {
     pub data_type: Result<DataType, String>,
     /// Whether its values can be read into some column.
     pub is_readable: bool,
+    /// Whether it holds nothing but NULL, whatever its type.
+    pub is_null: bool,
 }

@@ -28,6 +28,7 @@ impl Place for Google {
     ) -> object_store::Result<Arc<dyn ObjectStore>> {
         let mut builder = GoogleCloudStorageBuilder::from_env()
             .with_bucket_name(address.authority)
+            .with_skip_signature(!options.signs)
             .with_retry(options.retry())
             .with_client_options(options.client());
         if !options.follows_redirects {

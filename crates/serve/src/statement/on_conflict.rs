@@ -114,7 +114,8 @@ impl Said {
 fn key_of<'a>(table: &str, schema: &'a Schema) -> Result<&'a Key> {
     schema.key().filter(|key| key.is_unique()).ok_or_else(|| {
         Error::Invalid(format!(
-            "ON CONFLICT: table {table} has no PRIMARY KEY, so that no row is there already"
+            "ON CONFLICT: table {table} has no PRIMARY KEY, whose rows it is about (values of UNIQUE that are there fail an INSERT; \
+             MERGE .. WHEN NOT MATCHED THEN INSERT, or WHERE NOT EXISTS, leaves such rows out)"
         ))
     })
 }

@@ -210,7 +210,7 @@ impl Walker<'_> {
             return Ok(());
         };
         if *array {
-            return refuse("CAST to an ARRAY", "there are no arrays");
+            return refuse("CAST to an ARRAY", "write CAST(x AS BIGINT[])");
         }
         if let Some(format) = format {
             return refuse(&format!("CAST with FORMAT {format}"), "write to_date or to_timestamp");

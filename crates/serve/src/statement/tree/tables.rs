@@ -62,7 +62,7 @@ impl Walker<'_> {
             }
             JoinOperator::ArrayJoin
             | JoinOperator::LeftArrayJoin
-            | JoinOperator::InnerArrayJoin => refuse("ARRAY JOIN", "there are no arrays"),
+            | JoinOperator::InnerArrayJoin => refuse("ARRAY JOIN", "write SELECT unnest(x)"),
         }
     }
 
