@@ -102,6 +102,8 @@ impl Engine for Mysql {
         match loaded {
             // The moment in UTC.
             DataType::TimestampTz => column.data_type == DataType::Timestamp,
+            // As JSON.
+            DataType::List(_) => column.data_type.is_text(),
             DataType::Uuid => {
                 matches!(column.data_type, DataType::Char(36..) | DataType::Varchar(_))
             }

@@ -105,8 +105,9 @@ impl Engine for SqlServer {
         Ok(schema.columns().iter().map(column).collect::<Vec<_>>().join(", "))
     }
 
-    fn stands_for(&self, _: DataType, _: &TableColumn) -> bool {
-        false
+    fn stands_for(&self, loaded: DataType, column: &TableColumn) -> bool {
+        // As JSON.
+        matches!(loaded, DataType::List(_)) && column.data_type.is_text()
     }
 
     fn table_options(&self) -> &'static str {

@@ -3,9 +3,13 @@
 //! A cell is the same in a row of INSERT BULK and as a parameter of a call: its length, and its bytes. So all methods have one
 //! form of rows.
 
+use std::borrow::Cow;
+
 use coload_types::calendar::{DATE_DAYS, DAY_MICROS, date_from_days};
 use coload_types::display::{write_int, write_wide};
-use coload_types::{DataType, Error, Result, Values, f32_from_ordinal, f64_from_ordinal};
+use coload_types::{
+    DataType, Error, Result, Values, f32_from_ordinal, f64_from_ordinal, write_list,
+};
 use encoding_rs::Encoding;
 
 use super::pages::{BIG5, UTF8, encoding_of};
@@ -529,13 +533,23 @@ pub struct ColumnCells {
     pub data_type: DataType,
 }
 
+impl ColumnCells {
+    /// A list goes as JSON.
+    fn as_sent<'a>(&self, value: &'a [u8]) -> Cow<'a, [u8]> {
+        let DataType::List(element) = self.data_type else { return Cow::Borrowed(value) };
+        let mut text = Vec::new();
+        write_list(value, element, &mut text);
+        Cow::Owned(text)
+    }
+}
+
 impl CellForm for ColumnCells {
     #[inline]
     fn put(&self, values: &Values, row: usize, out: &mut Vec<u8>) {
         match values {
             Values::Int(values) => self.kind.put_int(values[row], out),
             Values::Wide(values) => self.kind.put_wide(values[row], out),
-            Values::Bytes(values) => self.kind.put_bytes(values.get(row), out),
+            Values::Bytes(values) => self.kind.put_bytes(&self.as_sent(values.get(row)), out),
         }
     }
 
@@ -561,8 +575,9 @@ impl CellForm for ColumnCells {
                 why
             }
             Values::Bytes(values) => {
-                let why = self.kind.why_no_bytes(values.get(row))?;
-                value.extend_from_slice(values.get(row));
+                let sent = self.as_sent(values.get(row));
+                let why = self.kind.why_no_bytes(&sent)?;
+                value.extend_from_slice(&sent);
                 why
             }
         };
