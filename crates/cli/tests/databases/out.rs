@@ -83,7 +83,7 @@ fn every_type_comes_out_of_postgresql(server: &Server, store: &str) {
         ),
         "boolean,smallint,integer,bigint,numeric(15,2),numeric(38,10),text,real,double precision,date,time without time zone,\
          timestamp without time zone,timestamp with time zone,character varying(3),character varying(5),text,bytea,uuid,\
-         text,text,text,text,numeric(6,2),text"
+         text,integer[],text,text,numeric(6,2),text"
     );
     // And into a store.
     succeed(&["load", &url, "--into", store, "--table", "every"]);
@@ -91,7 +91,7 @@ fn every_type_comes_out_of_postgresql(server: &Server, store: &str) {
         ask(store, "SELECT l, d, w, n, da, ts, v, x, u, a, iv, dd FROM every WHERE b"),
         "-9223372036854775808,-9999999999999.99,-9999999999999999999999999999.9999999999,\
          100000000000000000000000000000000000000000000000000,0001-01-01,0001-01-01 00:00:00,héllo,\\x00ff10,\
-         00000000-0000-0000-0000-000000000000,\"{1,NULL}\",1 day 02:00:00,1.50"
+         00000000-0000-0000-0000-000000000000,\"[1, null]\",1 day 02:00:00,1.50"
     );
     // Only some columns, in another order.
     succeed(&[

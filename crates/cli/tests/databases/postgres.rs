@@ -10,6 +10,7 @@ const METHODS: [&str; 7] =
 fn a_server_of_postgresql_gets_what_files_hold() {
     let server = &Server::start(Engine::Postgres);
     every_type_keeps_its_edges_by_every_method(server);
+    lists_are_arrays(server);
     a_table_that_is_there_is_matched_by_name(server);
     types_of_the_server_are_read_as_it_reads_them(server);
     what_the_server_refuses_is_a_reject_and_the_others_load(server);
@@ -81,6 +82,28 @@ fn every_type_keeps_its_edges_by_every_method(server: &Server) {
     let output = server.load_command(&file, again).args(["--null", ""]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(server.sql("SELECT count(*), count(DISTINCT b) FROM \"types_copy-binary\""), "8|2");
+}
+
+/// Lists go by the method that has text, which is chosen, and into a table that is there.
+fn lists_are_arrays(server: &Server) {
+    let text = "{\"id\":1,\"n\":[1,null],\"t\":[\"a b\",\"\\\"q\\\"\",\"NULL\",\"\"],\"d\":[\"2024-02-29\"]}\n\
+                {\"id\":2,\"n\":[],\"t\":null,\"d\":[]}\n";
+    let file = server.file("lists.jsonl", text);
+    for rows in [2, 4] {
+        let output = server.load_command(&file, "--table lists").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(server.sql("SELECT count(*) FROM lists"), rows.to_string());
+    }
+    assert_eq!(
+        server.sql("SELECT DISTINCT id, n, t, d FROM lists ORDER BY id"),
+        "1|{1,NULL}|{\"a b\",\"\\\"q\\\"\",\"NULL\",\"\"}|{2024-02-29}\n2|{}||{}"
+    );
+    assert_eq!(
+        server.sql("SELECT pg_typeof(n), pg_typeof(t), pg_typeof(d) FROM lists LIMIT 1"),
+        "bigint[]|text[]|date[]"
+    );
+    let error = server.fail(&file, "--table lists --method copy-binary");
+    assert!(error.contains("only goes as text (--method copy-text)"), "{error}");
 }
 
 fn a_table_that_is_there_is_matched_by_name(server: &Server) {

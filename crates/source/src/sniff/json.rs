@@ -263,7 +263,8 @@ fn mapped(mapping: &JsonMapping, leaves: &[Leaf]) -> Vec<Leaf> {
         let holds =
             column.holds.or(seen).unwrap_or(if is_object { Holds::Json } else { Holds::Value });
         let mut forms = found.map_or_else(ColumnForms::default, |leaf| leaf.forms);
-        if holds == Holds::Json {
+        // Lists of values stay lists, if nobody says that they are JSON.
+        if column.holds == Some(Holds::Json) || holds == Holds::Json && found.is_none() {
             forms.make_text();
         }
         Leaf { path: Path { keys: column.path.clone(), holds }, forms }
