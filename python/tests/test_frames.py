@@ -166,9 +166,20 @@ def test_options_of_loads_hold_for_frames(db):
     assert db.sql("SELECT DISTINCT source FROM parts").fetchall() == [("pyarrow.Table",)]
 
 
+def test_lists_come_and_go_as_they_are(db):
+    rows = [(1, [1, None], ["a"]), (2, [], None), (3, None, ["", None])]
+    names = ["n", "l", "s"]
+    columns = dict(zip(names, map(list, zip(*rows))))
+    table = pa.table({"n": columns["n"], "l": pa.array(columns["l"], pa.list_(pa.int64())), "s": columns["s"]})
+    db.load(table, "t")
+    found = db.sql("SELECT * FROM t ORDER BY n")
+    assert found.fetchall() == rows
+    assert db.sql("SELECT * FROM t ORDER BY n").arrow().to_pydict() == columns
+
+
 def test_what_no_column_holds_is_told(db):
-    table = pa.table({"n": [1], "l": [[1, 2]], "m": pa.array([{"a": 1}])})
-    with pytest.raises(coload.UsageError, match="list"):
+    table = pa.table({"n": [1], "took": pa.array([5], pa.duration("s"))})
+    with pytest.raises(coload.UsageError, match="duration"):
         db.load(table, "t")
     db.load(table, "t", columns="n BIGINT", by_name=True)
     assert db.sql("SELECT * FROM t").fetchall() == [(1,)]

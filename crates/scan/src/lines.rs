@@ -15,7 +15,7 @@ use coload_page::bitpack::BLOCK;
 use coload_store::{DeletedRows, ExpandedPages, SegmentFile};
 use coload_types::delimited::push_quoted;
 use coload_types::display::{write_bytes, write_int, write_value, write_wide};
-use coload_types::{Code, DataType, Dictionary, Error, Physical, Result, Value};
+use coload_types::{Code, DataType, Dictionary, Error, Physical, Result, Value, write_list};
 
 use crate::column_page::{ColumnPage, NullBits};
 use crate::filter::Filter;
@@ -73,11 +73,18 @@ impl Style {
 
     /// Appends a text or bytes.
     fn push_bytes(self, line: &mut Vec<u8>, value: &[u8], data_type: DataType) {
-        match data_type.is_text() {
-            true if self.quotes == Quotes::Texts => push_quoted(line, value, QUOTE),
-            true => self.push_as_needed(line, value),
-            // Hex needs no quotes.
-            false => write_bytes(value, data_type, line),
+        match data_type {
+            DataType::List(element) => {
+                let mut text = Vec::new();
+                write_list(value, element, &mut text);
+                self.push_as_needed(line, &text);
+            }
+            _ if !data_type.is_text() => {
+                // Hex needs no quotes.
+                write_bytes(value, data_type, line);
+            }
+            _ if self.quotes == Quotes::Texts => push_quoted(line, value, QUOTE),
+            _ => self.push_as_needed(line, value),
         }
     }
 

@@ -16,6 +16,7 @@
 use std::borrow::Cow;
 use std::iter::FusedIterator;
 
+use crate::parse_value::check_text;
 use crate::{Bitmap, DataType, Error, Physical, Plain, Result, Values};
 
 mod text;
@@ -150,6 +151,25 @@ fn put_number(list: &mut Vec<u8>, value: i128) {
     let used = NUMBER_BYTES_MAX - zeros as u8;
     list.push(if value < 0 { NEGATIVE - used } else { POSITIVE + used });
     list.extend_from_slice(&value.to_be_bytes()[zeros as usize..]);
+}
+
+/// Whether bytes are a list of elements that are values of their type.
+pub fn is_list(list: &[u8], element: ElementType) -> bool {
+    let data_type = element.data_type();
+    let (least, most) = data_type.facts().limits;
+    let wide_most = match data_type {
+        DataType::Decimal { precision, .. } => 10_i128.saturating_pow(u32::from(precision)) - 1,
+        _ => i128::MAX,
+    };
+    elements(list, element).all(|element| match element {
+        Ok(Some(Element::Int(value))) => (least..=most).contains(&value),
+        Ok(Some(Element::Wide(value))) => {
+            wide_most == i128::MAX || (-wide_most..=wide_most).contains(&value)
+        }
+        Ok(Some(Element::Bytes(text))) => check_text(&text, None).is_ok(),
+        Ok(None) => true,
+        Err(_) => false,
+    })
 }
 
 /// The elements of a list, in their order.

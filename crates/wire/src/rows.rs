@@ -14,7 +14,7 @@ use std::sync::Arc;
 use coload_ddl::Schema;
 use coload_source::InputFields;
 use coload_types::bytes::{ByteReader, put_bytes, put_varint};
-use coload_types::{Column, DataType, Error, Physical, Result, Value};
+use coload_types::{Column, DataType, Error, Physical, Result, Value, is_list};
 
 use crate::legs::{put_columns, read_columns};
 use crate::{ColumnFrom, Derivation, FieldMap, FieldsByInput, read_text};
@@ -204,7 +204,12 @@ fn read_value(bytes: &[u8], data_type: DataType) -> Result<Value> {
         Physical::Bytes if data_type.is_text() && std::str::from_utf8(bytes).is_err() => {
             return Err(Error::Corrupt("a text that is not UTF-8".into()));
         }
-        Physical::Bytes => Value::Bytes(bytes.into()),
+        Physical::Bytes => match data_type {
+            DataType::List(element) if !is_list(bytes, element) => {
+                return Err(Error::Corrupt(format!("bytes that are no {data_type}")));
+            }
+            _ => Value::Bytes(bytes.into()),
+        },
     })
 }
 

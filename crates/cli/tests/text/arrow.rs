@@ -108,7 +108,7 @@ fn flags_of_text_and_inputs_of_other_kinds_are_refused() {
         .fails(1, &["nested.arrow has other fields than swapped.arrow"]);
     sandbox
         .run(&["load", "swapped.arrow", "nested.arrow", "--into", "store", "--union-by-name"])
-        .fails(1, &["nested.arrow: field list is list, which no column holds", "--columns"]);
+        .fails(1, &["nested.arrow: field took is duration, which no column holds", "--columns"]);
     sandbox.write("old.feather", b"FEA1 and more");
     sandbox
         .run(&["load", "old.feather", "--into", "store"])

@@ -44,8 +44,8 @@ fn what_no_column_holds_is_refused_by_path_and_type_unless_it_is_not_read() {
     let all = ["load", "nested.parquet", "--into", "store", "--table", "all"];
     sandbox.run(&all).ok();
     let exported = sandbox.run(&["export", "store", "all"]).ok().out;
-    let rows = "\"list\",id,\"struct.a\",\"struct.b\",\"map\",\"name\"\n\"[1, 2]\",1,1,\"x\",\"{\"\"k\"\": 1}\",\"a\"\n\
-                ,2,,,\"{}\",\"b\"\n\"[]\",3,2,,,\n";
+    let rows = "list,id,\"struct.a\",\"struct.b\",\"map\",\"name\"\n\"[1, 2]\",1,1,\"x\",\"{\"\"k\"\": 1}\",\"a\"\n\
+                ,2,,,\"{}\",\"b\"\n[],3,2,,,\n";
     assert_eq!(exported, rows);
     let columns = ["--columns", "id BIGINT, name VARCHAR", "--by-name"];
     let run = sandbox.run(&[&load[..], &columns].concat()).ok();

@@ -22,7 +22,7 @@ fn items_are_rows_with_the_values_beside_them() {
         "{}",
         run.err
     );
-    let rows = "id,\"who.name\",\"items.sku\",\"items.n\",\"items.at.day\",\"tags\"\n\
+    let rows = "id,\"who.name\",\"items.sku\",\"items.n\",\"items.at.day\",tags\n\
                 1,\"Ann\",\"a\",2.0,,\"[\"\"x\"\"]\"\n1,\"Ann\",\"b\",1.5,,\"[\"\"x\"\"]\"\n\
                 3,,\"c\",7.0,2026-01-31,\"[\"\"y\"\", \"\"z\"\"]\"\n3,,,,,\"[\"\"y\"\", \"\"z\"\"]\"\n";
     assert_eq!(exported(&sandbox, "orders"), rows);

@@ -7,8 +7,7 @@
 
 use coload_types::parse_value::check_text;
 use coload_types::{
-    DataType, Dictionary, Element, ElementType, Error, Physical, Result, Strings, Values, elements,
-    simd_dispatch,
+    DataType, Dictionary, Error, Physical, Result, Strings, Values, is_list, simd_dispatch,
 };
 
 use super::{Page, PageDetail};
@@ -329,18 +328,6 @@ fn check_string(string: &[u8], data_type: DataType) -> Result<()> {
     }
     let shown = String::from_utf8_lossy(&string[..string.len().min(40)]);
     Err(Error::Corrupt(format!("page: {shown:?} is not {data_type}")))
-}
-
-/// Whether bytes are a list of elements that are values of their type.
-fn is_list(list: &[u8], element: ElementType) -> bool {
-    let data_type = element.data_type();
-    elements(list, element).all(|element| match element {
-        Ok(Some(Element::Int(value))) => check_int_range(Some((value, value)), data_type).is_ok(),
-        Ok(Some(Element::Wide(value))) => check_wide_range(Some((value, value)), data_type).is_ok(),
-        Ok(Some(Element::Bytes(text))) => check_text(&text, None).is_ok(),
-        Ok(None) => true,
-        Err(_) => false,
-    })
 }
 
 /// Checks that the values of a dictionary, which is sorted, are of a type.
