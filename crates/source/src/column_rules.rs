@@ -141,10 +141,12 @@ fn may_doubt(data_type: DataType) -> bool {
 
 /// A list whose type was inferred, and that of its elements with it.
 fn inferred_list(field: &[u8], element: ElementType) -> Result<Cow<'static, [u8]>, Rule> {
-    let check = |text: &[u8], value: &Element<'_>| {
+    let check = |text: &[u8], is_string: bool, value: &Element<'_>| {
         let (data_type, int) =
             (element.data_type(), if let Element::Int(int) = value { *int } else { 0 });
-        match may_doubt(data_type) && is_doubtful(text, data_type, int) {
+        // A string is no number, though a DOUBLE has a text such as inf, and a number is no string.
+        let is_other = data_type.is_number() && is_string || data_type.is_text() && !is_string;
+        match is_other || may_doubt(data_type) && is_doubtful(text, data_type, int) {
             true => Err(Rule::NotAsInferred),
             false => Ok(()),
         }

@@ -65,7 +65,29 @@ fn statements_read_lists_and_their_elements() {
     ] {
         assert_eq!(sandbox.query(sql), expected, "{sql}");
     }
+    // NULL elements are behind all others, wherever lists are compared.
+    let many = "(SELECT CASE WHEN value < 20000 THEN [value] ELSE [NULL::BIGINT] END AS x FROM range(20003)) AS q";
+    for (sql, expected) in [
+        (format!("SELECT x FROM {many} ORDER BY x DESC LIMIT 4"), &["[null]", "[null]", "[null]", "[19999]"][..]),
+        (format!("SELECT count(*) FROM {many} WHERE x > [19990]"), &["12"]),
+        (format!("SELECT count(DISTINCT x), count(DISTINCT x[1]) FROM {many}"), &["20001,20000"]),
+        ("SELECT [NULL] < [1], [1] < [1, 0], [1, NULL] BETWEEN [1, 5] AND [2], [NULL] = [NULL]".to_owned(), &["false,true,true,true"]),
+        ("SELECT [0.0::DOUBLE] = ['-0'::DOUBLE], [1] IN ([2], [1]), [1] IS DISTINCT FROM NULL".to_owned(), &["true,true,true"]),
+        ("SELECT [1.5, -2.5]::BIGINT[], [1, 2]::DECIMAL(9,2)[], [1]::VARCHAR[]".to_owned(), &["\"[2, -3]\",\"[1.00, 2.00]\",\"[\"\"1\"\"]\""]),
+        ("SELECT a.x FROM (SELECT [1, NULL] AS x) AS a JOIN (SELECT [1, NULL] AS x) AS b ON a.x = b.x".to_owned(), &["\"[1, null]\""]),
+    ] {
+        assert_eq!(sandbox.query(&sql), expected, "{sql}");
+    }
     for (sql, part) in [
+        ("SELECT [1] || [2]", "two lists are not joined"),
+        ("SELECT [1, 2] @> [1]", "write array_has"),
+        ("SELECT [n, n] FROM t", "a list of lists is not made"),
+        ("SELECT max(n) FROM t", "max of lists is not supported"),
+        ("SELECT greatest(n, [1]) FROM t", "greatest of lists is not supported"),
+        ("SELECT array_to_string(tags, ',') FROM t", "no function named array_to_string"),
+        ("SELECT [1e39::DOUBLE]::REAL[]", "REAL"),
+        ("SELECT [5]::DATE[]", "a number is not cast to DATE"),
+        ("INSERT INTO t (d) VALUES ([5])", "a number is not cast to DATE"),
         ("SELECT '[x]'::BIGINT[]", "cannot cast '[x]' to BIGINT[]: neither a list of JSON"),
         ("SELECT array_repeat('x', 1000000000)", "no function named array_repeat"),
         ("CREATE TABLE x (a BINARY[])", "BINARY[], the type of column a, is not stored"),

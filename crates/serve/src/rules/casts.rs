@@ -27,7 +27,8 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::moments::{read_texts, write_texts};
+use super::lists::{element_of, with_elements};
+use super::moments::{read_texts, refuse_units, write_texts};
 use super::{call, map_values, only};
 
 const MICRO_NANOS: i64 = 1_000;
@@ -86,6 +87,12 @@ pub(crate) fn convert(array: &ArrayRef, to: &ArrowType) -> Result<ArrayRef, Arro
         None => array,
     };
     check_units(array, to)?;
+    if let Some(new) = element_of(to)
+        && array.data_type().is_list()
+    {
+        return with_elements(array, new);
+    }
+    refuse_units(array.data_type(), to).map_err(|e| ArrowError::CastError(e.strip_backtrace()))?;
     if let Some(converted) = read_texts(array, to).or_else(|| write_texts(array, to)) {
         return converted;
     }

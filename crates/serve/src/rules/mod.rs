@@ -22,6 +22,7 @@ mod floats;
 mod guard;
 mod idle;
 mod intervals;
+mod lists;
 mod literals;
 mod marks;
 mod membership;
@@ -110,6 +111,7 @@ static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
             Node(truth::rewrite_node),
             Node(|node| Ok(microseconds::keys_in_micros(node))),
             Expressions(|expr, _, _| microseconds::after(expr)),
+            Expressions(|expr, schema, _| lists::rewrite(expr, schema)),
             Expressions(|expr, schema, _| moments::rewrite(expr, schema)),
             Expressions(|expr, schema, _| casts::rewrite(expr, schema)),
             Node(order::map_keys),

@@ -77,7 +77,7 @@ fn is_text(data_type: &ArrowType) -> bool {
 }
 
 /// The engine counts days since 1970 or microseconds. A time of day as a number is what rules make of it.
-fn refuse_units(from: &ArrowType, to: &ArrowType) -> Result<()> {
+pub(super) fn refuse_units(from: &ArrowType, to: &ArrowType) -> Result<()> {
     let is_instant = |t: &ArrowType| {
         matches!(t, ArrowType::Date32 | ArrowType::Date64 | ArrowType::Timestamp(..))
     };
@@ -176,9 +176,18 @@ fn written(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     };
     if let StoredType::List(_) = stored {
         let texts = ColumnTexts::new(array).map_err(external)?;
+        /// Of a batch of rows: a statement may hold several.
+        const TEXTS_BYTES_MAX: usize = 64 << 20;
         let mut out = StringBuilder::new();
         let mut text = Vec::new();
+        let mut bytes = 0;
         for row in 0..array.len() {
+            bytes += text.len();
+            if bytes > TEXTS_BYTES_MAX {
+                return Err(ArrowError::CastError(format!(
+                    "the texts of lists of a batch of rows are over {TEXTS_BYTES_MAX} bytes"
+                )));
+            }
             text.clear();
             match texts.push(row, &mut text).map_err(external)? {
                 true => out.append_value(String::from_utf8_lossy(&text)),

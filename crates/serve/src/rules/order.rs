@@ -1,4 +1,4 @@
-//! Where values are compared: floats as numbers, intervals as lengths.
+//! Where values are compared: floats as numbers, intervals as lengths, lists by their elements.
 //!
 //! The engine compares floats in total order, in which -0 is below 0, and intervals field by field. This rule maps the
 //! operands of comparisons, keys of joins, groups, sorts and windows, and rows that must differ, to values that the engine
@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -19,26 +20,43 @@ use datafusion::logical_expr::{
 };
 
 use super::floats::{canonical_of, is_float, one_nan};
-use super::intervals::{is_interval, key_of};
-use super::refused;
+use super::intervals::is_interval;
+use super::{intervals, lists, refused};
 
 const NO_GROUPS: &str = "intervals are not grouped, since some are equal that are written differently ('24 hours' and '1 day'); \
      use extract(epoch from ..)";
 
+/// Whether the engine compares other values in the place of those of a type.
+fn has_key(data_type: &ArrowType) -> bool {
+    is_interval(data_type) || lists::is_list(data_type)
+}
+
+/// These values; of a type without, the values themselves.
+fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let data_type = expr.get_type(schema)?;
+    match () {
+        () if is_interval(&data_type) => intervals::key_of(expr, schema),
+        () if lists::is_list(&data_type) => lists::key_of(expr, schema),
+        () => Ok(expr),
+    }
+}
+
 /// A key for comparisons of an expression's values.
 fn key(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let data_type = expr.get_type(schema)?;
-    Ok(match () {
-        () if is_float(&data_type) => canonical_of(expr),
-        () if is_interval(&data_type) => key_of(expr, schema)?,
-        () => expr,
-    })
+    match is_float(&expr.get_type(schema)?) {
+        true => Ok(canonical_of(expr)),
+        false => key_of(expr, schema),
+    }
 }
 
 /// A key that stands for the values in the answer.
 fn group_key(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if is_interval(&expr.get_type(schema)?) {
         return Err(refused(NO_GROUPS));
+    }
+    if lists::is_list(&expr.get_type(schema)?) {
+        // Equal lists are grouped by their elements; the key stands for no list.
+        return Ok(expr);
     }
     let name = expr.qualified_name();
     let mapped = key(expr, schema)?;
@@ -85,7 +103,7 @@ pub(super) fn map_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn has_mapped_keys(join: &Join) -> Result<bool> {
     for (left, _) in &join.on {
         let data_type = left.get_type(join.left.schema())?;
-        if is_float(&data_type) || is_interval(&data_type) {
+        if is_float(&data_type) || has_key(&data_type) {
             return Ok(true);
         }
     }
@@ -142,7 +160,7 @@ pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Expr::Case(mut case) => {
             let Some(base) = case.expr.take() else { return Ok(Transformed::no(Expr::Case(case))) };
             let data_type = base.get_type(schema)?;
-            if !is_float(&data_type) && !is_interval(&data_type) {
+            if !is_float(&data_type) && !has_key(&data_type) {
                 case.expr = Some(base);
                 return Ok(Transformed::no(Expr::Case(case)));
             }
@@ -170,6 +188,11 @@ pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
             if !aggregate.params.distinct {
                 return Ok(Transformed::no(Expr::AggregateFunction(aggregate)));
             }
+            if aggregate.func.name() != "count" && has_list(&aggregate, schema) {
+                return Err(refused(
+                    "DISTINCT of lists is there in count only: use SELECT DISTINCT",
+                ));
+            }
             map_arguments(&mut aggregate, schema)?;
             Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
         }
@@ -191,6 +214,11 @@ pub(super) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
     }
 }
 
+fn has_list(aggregate: &AggregateFunction, schema: &DFSchema) -> bool {
+    let mut arguments = aggregate.params.args.iter();
+    arguments.any(|argument| argument.get_type(schema).is_ok_and(|t| lists::is_list(&t)))
+}
+
 fn is_distinct(op: Operator) -> bool {
     matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
@@ -201,7 +229,7 @@ fn null_if(mut function: ScalarFunction, schema: &DFSchema) -> Result<Transforme
         return Ok(Transformed::no(Expr::ScalarFunction(function)));
     };
     let data_type = first.get_type(schema)?;
-    if !is_float(&data_type) && !is_interval(&data_type) {
+    if !is_float(&data_type) && !has_key(&data_type) {
         return Ok(Transformed::no(Expr::ScalarFunction(function)));
     }
     let (first, second) = (std::mem::take(first), std::mem::take(second));
@@ -223,6 +251,13 @@ fn check_aggregate(name: &str, arguments: &[Expr], schema: &DFSchema) -> Result<
         return Ok(());
     }
     for argument in arguments {
+        if matches!(name, "min" | "max")
+            && argument.get_type(schema).is_ok_and(|t| lists::is_list(&t))
+        {
+            return Err(refused(format!(
+                "{name} of lists is not supported: use ORDER BY with LIMIT 1, or {name}(x[1])"
+            )));
+        }
         if argument.get_type(schema).is_ok_and(|t| is_interval(&t)) {
             return Err(refused(format!(
                 "{name} of an INTERVAL is not supported: use extract(epoch from ..)"
@@ -245,7 +280,7 @@ fn map_arguments(aggregate: &mut AggregateFunction, schema: &DFSchema) -> Result
 fn comparison(e: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let BinaryExpr { left, op, right } = e;
     let data_type = left.get_type(schema)?;
-    if is_interval(&data_type) || is_interval(&right.get_type(schema)?) {
+    if has_key(&data_type) || has_key(&right.get_type(schema)?) {
         let (left, right) = (key_of(*left, schema)?, key_of(*right, schema)?);
         return Ok(Transformed::yes(binary(left, op, right)));
     }
@@ -334,7 +369,7 @@ fn zeros(literal: &Expr) -> (Expr, Expr) {
 
 fn between(e: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let data_type = e.expr.get_type(schema)?;
-    if is_interval(&data_type) {
+    if has_key(&data_type) {
         let Between { expr, negated, low, high } = e;
         let (low, high) = (Box::new(key_of(*low, schema)?), Box::new(key_of(*high, schema)?));
         return Ok(Transformed::yes(Expr::Between(Between {
@@ -365,7 +400,7 @@ fn between(e: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn in_list(e: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let data_type = e.expr.get_type(schema)?;
     let InList { expr, list, negated } = e;
-    if is_interval(&data_type) {
+    if has_key(&data_type) {
         let key = key_of(*expr, schema)?;
         let equals = |item| Ok(binary(key.clone(), Operator::Eq, key_of(item, schema)?));
         let any = list.into_iter().map(equals).collect::<Result<Vec<_>>>()?;

@@ -12,17 +12,17 @@ use crate::{
 /// # Errors
 /// The rule that it, or the first element that does, breaks.
 pub fn parse_list(field: &[u8], element: ElementType) -> Result<Vec<u8>, Rule> {
-    parse_checked_list(field, element, |_, _| Ok(()))
+    parse_checked_list(field, element, |_, _, _| Ok(()))
 }
 
-/// The same, where `check` is asked about each element: its text, and what was read of it.
+/// The same, where `check` is asked about each element: its text, whether JSON has it as a string, and what was read of it.
 ///
 /// # Errors
 /// The rule that it, or the first element that does, breaks, or that `check` gives.
 pub fn parse_checked_list(
     field: &[u8],
     element: ElementType,
-    check: impl Fn(&[u8], &Element<'_>) -> Result<(), Rule>,
+    check: impl Fn(&[u8], bool, &Element<'_>) -> Result<(), Rule>,
 ) -> Result<Vec<u8>, Rule> {
     let mut items = Items { element, notation: JSON, check, list: Vec::with_capacity(field.len()) };
     match field.trim_ascii() {
@@ -54,7 +54,7 @@ struct Items<C> {
     list: Vec<u8>,
 }
 
-impl<C: Fn(&[u8], &Element<'_>) -> Result<(), Rule>> Items<C> {
+impl<C: Fn(&[u8], bool, &Element<'_>) -> Result<(), Rule>> Items<C> {
     /// Reads what stands between the brackets.
     fn parse(&mut self, inner: &[u8]) -> Result<(), Rule> {
         let mut rest = inner.trim_ascii_start();
@@ -121,7 +121,7 @@ impl<C: Fn(&[u8], &Element<'_>) -> Result<(), Rule>> Items<C> {
             Physical::Wide => Element::Wide(parse_wide(text, data_type)?),
             Physical::Bytes => Element::Bytes(check_bytes(text, data_type)?),
         };
-        (self.check)(text, &value)?;
+        (self.check)(text, is_string, &value)?;
         put_element(&mut self.list, Some(&value));
         Ok(())
     }

@@ -39,7 +39,11 @@ pub(super) const FUNCTIONS: &[(&str, usize, &str)] = &[
          WHEN 1082 THEN 'date' WHEN 1083 THEN 'time without time zone' WHEN 1114 THEN 'timestamp without time zone' \
          WHEN 1184 THEN 'timestamp with time zone' WHEN 1186 THEN 'interval' \
          WHEN 1700 THEN CASE WHEN $2 >= 4 THEN 'numeric(' || CAST(($2 - 4) >> 16 AS VARCHAR) || ',' \
-         || CAST(($2 - 4) & 65535 AS VARCHAR) || ')' ELSE 'numeric' END ELSE '???' END",
+         || CAST(($2 - 4) & 65535 AS VARCHAR) || ')' ELSE 'numeric' END \
+         WHEN 1000 THEN 'boolean[]' WHEN 1005 THEN 'smallint[]' WHEN 1007 THEN 'integer[]' WHEN 1009 THEN 'text[]' \
+         WHEN 1016 THEN 'bigint[]' WHEN 1021 THEN 'real[]' WHEN 1022 THEN 'double precision[]' WHEN 1182 THEN 'date[]' \
+         WHEN 1183 THEN 'time without time zone[]' WHEN 1115 THEN 'timestamp without time zone[]' \
+         WHEN 1185 THEN 'timestamp with time zone[]' WHEN 1231 THEN 'numeric[]' ELSE '???' END",
     ),
     ("current_setting", 1, SETTINGS),
     ("current_setting", 2, SETTINGS),
