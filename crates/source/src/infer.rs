@@ -9,9 +9,10 @@
 //! Nothing is rounded: a column is DOUBLE only if each number is one that a DOUBLE is printed as
 //! (`is_double_as_written`), else DECIMAL if 38 digits hold it, else text.
 
+mod lists;
+
 use std::borrow::Cow;
 
-use coload_json::{Json, LineBreaks, PADDING, parse_tree};
 use coload_types::parse_value::is_double_as_written;
 use coload_types::{
     DECIMAL_INT_PRECISION_MAX, DECIMAL_PRECISION_MAX, DataType, ElementType, Value, parse_int,
@@ -23,6 +24,7 @@ use crate::formats::Formats;
 use crate::json::tells_date;
 use crate::sample::{Field, SampleEnd};
 use crate::type_order::{Candidate, TypeOrder};
+use lists::{Item, list_items};
 
 const BOOLEAN: u8 = 1;
 const INTEGER: u8 = 2;
@@ -349,40 +351,6 @@ impl ColumnForms {
         let spare = if varying && end == SampleEnd::Cut { HEAD_ROOM } else { 0 };
         decimal(self.whole_digits_max, self.scale_max + spare)
             .or_else(|| decimal(self.whole_digits_max, self.scale_max))
-    }
-}
-
-/// How an element of a list is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Item {
-    String,
-    Number,
-    Truth,
-}
-
-/// The elements of a list of JSON that are not NULL; `None` when it is none, or one of lists or objects.
-fn list_items(field: &[u8]) -> Option<Vec<(Item, Vec<u8>)>> {
-    let mut padded = field.to_vec();
-    padded.extend([0; PADDING]);
-    let inner = field.strip_prefix(b"[")?;
-    let mut items = Vec::new();
-    let mut at = 1;
-    let end = field.len() - inner.len() + inner.iter().rposition(|byte| *byte == b']')?;
-    loop {
-        let is_between = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
-        at += padded[at..end].iter().take_while(is_between).count();
-        if at >= end {
-            return Some(items);
-        }
-        let (item, next) = parse_tree(&padded, at, LineBreaks::AreSpace).ok()?;
-        at = next;
-        items.push(match item {
-            Json::Null => continue,
-            Json::Bool(truth) => (Item::Truth, truth.to_string().into_bytes()),
-            Json::Number(number) => (Item::Number, number.to_vec()),
-            Json::Text(text) => (Item::String, text.into_owned()),
-            Json::List(_) | Json::Object(..) => return None,
-        });
     }
 }
 

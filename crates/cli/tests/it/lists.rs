@@ -74,13 +74,16 @@ fn statements_read_lists_and_their_elements() {
         ("SELECT [NULL] < [1], [1] < [1, 0], [1, NULL] BETWEEN [1, 5] AND [2], [NULL] = [NULL]".to_owned(), &["false,true,true,true"]),
         ("SELECT [0.0::DOUBLE] = ['-0'::DOUBLE], [1] IN ([2], [1]), [1] IS DISTINCT FROM NULL".to_owned(), &["true,true,true"]),
         ("SELECT [1.5, -2.5]::BIGINT[], [1, 2]::DECIMAL(9,2)[], [1]::VARCHAR[]".to_owned(), &["\"[2, -3]\",\"[1.00, 2.00]\",\"[\"\"1\"\"]\""]),
+        // A decimal literal beside a float is one.
+        ("SELECT [1e-20::DOUBLE, 0.5], array_has([1.5::DOUBLE], 1.5), array_append([1e300], 0.25)".to_owned(), &["\"[1e-20, 0.5]\",true,\"[1e300, 0.25]\""]),
+        ("SELECT CASE WHEN true THEN 1e-20 ELSE 0.5 END, CASE 1e-20 WHEN 0.0 THEN 1 ELSE 2 END".to_owned(), &["1e-20,2"]),
         ("SELECT a.x FROM (SELECT [1, NULL] AS x) AS a JOIN (SELECT [1, NULL] AS x) AS b ON a.x = b.x".to_owned(), &["\"[1, null]\""]),
     ] {
         assert_eq!(sandbox.query(&sql), expected, "{sql}");
     }
     for (sql, part) in [
         ("SELECT [1] || [2]", "two lists are not joined"),
-        ("SELECT [1, 2] @> [1]", "write array_has"),
+        ("SELECT [1, 2] @> [1]", "the operator @> is not supported"),
         ("SELECT [n, n] FROM t", "a list of lists is not made"),
         ("SELECT max(n) FROM t", "max of lists is not supported"),
         ("SELECT greatest(n, [1]) FROM t", "greatest of lists is not supported"),

@@ -75,24 +75,16 @@ fn keys(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
 
 /// Refuses what makes long lists of short ones, and lists of lists; makes casts of elements those of SQL.
 pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    /// What the engine's planner makes of operators.
-    const OF_OPERATORS: [(&str, &str); 3] = [
-        ("array_concat", "two lists are not joined: write array_append(list, element)"),
-        (
-            "array_has_all",
-            "@> and <@ are not there: write array_has(list, element) for each element",
-        ),
-        ("array_has_any", "&& is not there: write array_has(list, element) for each element"),
-    ];
     let (inner, to) = match &mut expr {
         Expr::ScalarFunction(function) => {
             let name = function.name();
-            if let Some((_, text)) = OF_OPERATORS.iter().find(|(of, _)| *of == name) {
-                return Err(refused(*text));
-            }
             let is_nested =
                 || function.args.iter().any(|arg| arg.get_type(schema).is_ok_and(|t| is_list(&t)));
             return match name {
+                // What the engine's planner makes of `||`.
+                "array_concat" => {
+                    Err(refused("two lists are not joined: write array_append(list, element)"))
+                }
                 "make_array" if is_nested() => {
                     Err(refused("a list of lists is not made: they are not stored"))
                 }

@@ -13,28 +13,65 @@ use datafusion::scalar::ScalarValue;
 
 use super::microseconds::CHOOSING;
 
-/// Makes floats of the decimal literals of a comparison that has a float.
+/// Functions that make lists, or compare their elements with a value.
+const OF_LISTS: [&str; 8] = [
+    "make_array",
+    "array_append",
+    "array_prepend",
+    "array_has",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_remove_all",
+];
+
+/// Makes floats of the decimal literals that stand beside a float: in comparisons, among the values of a CASE, and in lists.
 pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let mut operands: Vec<&mut Expr> = match &mut expr {
-        Expr::BinaryExpr(e) if e.op.supports_propagation() => vec![&mut e.left, &mut e.right],
-        Expr::Between(e) => vec![&mut e.expr, &mut e.low, &mut e.high],
-        Expr::InList(e) => std::iter::once(e.expr.as_mut()).chain(&mut e.list).collect(),
-        Expr::ScalarFunction(f) if CHOOSING.contains(&f.name()) => f.args.iter_mut().collect(),
-        _ => return Ok(Transformed::no(expr)),
+    let changed = match &mut expr {
+        Expr::BinaryExpr(e) if e.op.supports_propagation() => {
+            beside_floats(vec![&mut e.left, &mut e.right], schema)
+        }
+        Expr::Between(e) => beside_floats(vec![&mut e.expr, &mut e.low, &mut e.high], schema),
+        Expr::InList(e) => {
+            beside_floats(std::iter::once(e.expr.as_mut()).chain(&mut e.list).collect(), schema)
+        }
+        Expr::ScalarFunction(f) if CHOOSING.contains(&f.name()) || OF_LISTS.contains(&f.name()) => {
+            beside_floats(f.args.iter_mut().collect(), schema)
+        }
+        Expr::Case(case) => {
+            let whens = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+            let compared = match &mut case.expr {
+                Some(base) => {
+                    beside_floats(std::iter::once(base.as_mut()).chain(whens).collect(), schema)
+                }
+                None => false,
+            };
+            let thens = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            compared | beside_floats(thens.chain(case.else_expr.as_deref_mut()).collect(), schema)
+        }
+        _ => false,
     };
-    let has_decimal = operands.iter().any(|e| float_of(e).is_some());
+    Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+}
+
+/// Whether decimal literals among values that become one type are floats now, as one of the others is.
+fn beside_floats(mut values: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let has_decimal = values.iter().any(|e| float_of(e).is_some());
     // A type that cannot be told yet is an error that planning will report.
-    let is_float =
-        |e: &Expr| matches!(e.get_type(schema), Ok(ArrowType::Float32 | ArrowType::Float64));
-    if !has_decimal || !operands.iter().any(|e| is_float(e)) {
-        return Ok(Transformed::no(expr));
+    let is_float = |e: &Expr| match e.get_type(schema) {
+        Ok(ArrowType::List(item)) => item.data_type().is_floating(),
+        Ok(other) => matches!(other, ArrowType::Float32 | ArrowType::Float64),
+        Err(_) => false,
+    };
+    if !has_decimal || !values.iter().any(|e| is_float(e)) {
+        return false;
     }
-    for operand in &mut operands {
-        if let Some(float) = float_of(operand) {
-            **operand = Expr::Literal(ScalarValue::Float64(Some(float)), None);
+    for value in &mut values {
+        if let Some(float) = float_of(value) {
+            **value = Expr::Literal(ScalarValue::Float64(Some(float)), None);
         }
     }
-    Ok(Transformed::yes(expr))
+    true
 }
 
 /// The float nearest to a decimal literal, perhaps with a minus before it.

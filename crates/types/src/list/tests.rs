@@ -1,3 +1,4 @@
+#![allow(clippy::unwrap_used)]
 //! Tests of lists.
 
 use proptest::prelude::*;
