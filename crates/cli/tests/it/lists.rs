@@ -75,7 +75,7 @@ fn statements_read_lists_and_their_elements() {
         ("SELECT [0.0::DOUBLE] = ['-0'::DOUBLE], [1] IN ([2], [1]), [1] IS DISTINCT FROM NULL".to_owned(), &["true,true,true"]),
         ("SELECT [1.5, -2.5]::BIGINT[], [1, 2]::DECIMAL(9,2)[], [1]::VARCHAR[]".to_owned(), &["\"[2, -3]\",\"[1.00, 2.00]\",\"[\"\"1\"\"]\""]),
         // A decimal literal beside a float is one.
-        ("SELECT [1e-20::DOUBLE, 0.5], array_has([1.5::DOUBLE], 1.5), array_append([1e300], 0.25)".to_owned(), &["\"[1e-20, 0.5]\",true,\"[1e300, 0.25]\""]),
+        ("SELECT [1e-20::DOUBLE, 0.5], [1e300, 0.25]".to_owned(), &["\"[1e-20, 0.5]\",\"[1e300, 0.25]\""]),
         ("SELECT CASE WHEN true THEN 1e-20 ELSE 0.5 END, CASE 1e-20 WHEN 0.0 THEN 1 ELSE 2 END".to_owned(), &["1e-20,2"]),
         ("SELECT a.x FROM (SELECT [1, NULL] AS x) AS a JOIN (SELECT [1, NULL] AS x) AS b ON a.x = b.x".to_owned(), &["\"[1, null]\""]),
     ] {

@@ -13,17 +13,8 @@ use datafusion::scalar::ScalarValue;
 
 use super::microseconds::CHOOSING;
 
-/// Functions that make lists, or compare their elements with a value.
-const OF_LISTS: [&str; 8] = [
-    "make_array",
-    "array_append",
-    "array_prepend",
-    "array_has",
-    "array_position",
-    "array_positions",
-    "array_remove",
-    "array_remove_all",
-];
+/// The function that a list is written by.
+const LIST: &str = "make_array";
 
 /// Makes floats of the decimal literals that stand beside a float: in comparisons, among the values of a CASE, and in lists.
 pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -35,7 +26,7 @@ pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
         Expr::InList(e) => {
             beside_floats(std::iter::once(e.expr.as_mut()).chain(&mut e.list).collect(), schema)
         }
-        Expr::ScalarFunction(f) if CHOOSING.contains(&f.name()) || OF_LISTS.contains(&f.name()) => {
+        Expr::ScalarFunction(f) if CHOOSING.contains(&f.name()) || f.name() == LIST => {
             beside_floats(f.args.iter_mut().collect(), schema)
         }
         Expr::Case(case) => {
