@@ -35,7 +35,7 @@ pub use error::{Error, Place, Result};
 pub use json_string::{BadEscape, unescape_json_onto, write_json_string};
 pub use list::{
     Element, ElementType, Elements, elements, elements_onto, is_list, parse_checked_list,
-    parse_list, put_element, write_list, write_postgres_list,
+    parse_list, put_element, write_list, write_postgres_element, write_postgres_list,
 };
 pub use parse_value::{
     Rule, check_bytes, parse_int, parse_int_in, parse_value, parse_wide, parse_wide_in,

@@ -21,7 +21,9 @@ use crate::{Bitmap, DataType, Error, Physical, Plain, Result, Values};
 
 mod text;
 
-pub use text::{parse_checked_list, parse_list, write_list, write_postgres_list};
+pub use text::{
+    parse_checked_list, parse_list, write_list, write_postgres_element, write_postgres_list,
+};
 
 /// The type of the elements of a list: any but another list and BINARY, and without a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -291,14 +291,7 @@ fn put_array(bytes: &[u8], element: DataType, out: &mut Vec<u8>) -> Option<()> {
         rest = after;
         text.clear();
         put_text(value, element, &mut text)?;
-        out.push(b'"');
-        for byte in &text {
-            if matches!(byte, b'"' | b'\\') {
-                out.push(b'\\');
-            }
-            out.push(*byte);
-        }
-        out.push(b'"');
+        coload_types::write_postgres_element(&text, out);
     }
     out.push(b'}');
     rest.is_empty().then_some(())

@@ -206,9 +206,11 @@ pub fn write_list(list: &[u8], element: ElementType, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Appends a list as PostgreSQL writes it: `{1,NULL}`.
+/// Appends a list as PostgreSQL writes it: `{1,NULL}`. Bytes that are no such list are written in quotes, which PostgreSQL takes
+/// for none.
 pub fn write_postgres_list(list: &[u8], element: ElementType, out: &mut Vec<u8>) {
     let data_type = element.data_type();
+    let start = out.len();
     out.push(b'{');
     let mut text = Vec::new();
     for (index, element) in elements(list, element).enumerate() {
@@ -220,24 +222,32 @@ pub fn write_postgres_list(list: &[u8], element: ElementType, out: &mut Vec<u8>)
             Ok(Some(Element::Int(value))) => write_int(value, data_type, &mut text),
             Ok(Some(Element::Wide(value))) => write_wide(value, data_type, &mut text),
             Ok(Some(Element::Bytes(value))) => text.extend_from_slice(&value),
-            Ok(None) | Err(_) => {
+            Ok(None) => {
                 out.extend_from_slice(b"NULL");
                 continue;
             }
-        }
-        let is_plain = |byte: &u8| !byte.is_ascii_whitespace() && !b"\"\\{},\x0b".contains(byte);
-        if !text.is_empty() && text.iter().all(is_plain) && !text.eq_ignore_ascii_case(b"null") {
-            out.extend_from_slice(&text);
-            continue;
-        }
-        out.push(b'"');
-        for byte in &text {
-            if matches!(byte, b'"' | b'\\') {
-                out.push(b'\\');
+            Err(_) => {
+                out.truncate(start);
+                return write_json_string(list, out);
             }
-            out.push(*byte);
         }
-        out.push(b'"');
+        write_postgres_element(&text, out);
     }
     out.push(b'}');
+}
+
+/// Appends the text of an element of such a list, in quotes where it would be read as something else.
+pub fn write_postgres_element(text: &[u8], out: &mut Vec<u8>) {
+    let is_plain = |byte: &u8| !byte.is_ascii_whitespace() && !b"\"\\{},\x0b".contains(byte);
+    if !text.is_empty() && text.iter().all(is_plain) && !text.eq_ignore_ascii_case(b"null") {
+        return out.extend_from_slice(text);
+    }
+    out.push(b'"');
+    for byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
 }
