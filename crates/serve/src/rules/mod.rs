@@ -11,6 +11,7 @@
 //! Invariant: each rule keeps the names of the columns of a plan.
 
 mod arithmetic;
+mod beside_floats;
 mod calendar;
 mod casts;
 mod date_bin;
@@ -23,7 +24,6 @@ mod guard;
 mod idle;
 mod intervals;
 mod lists;
-mod literals;
 mod marks;
 mod membership;
 mod microseconds;
@@ -98,8 +98,9 @@ static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
         schemas: Schemas::Changed,
         steps: vec![
             Node(set_operations::number_rows),
+            Node(beside_floats::rewrite_node),
             Expressions(|expr, _, _| round::rewrite(expr)),
-            Expressions(|expr, schema, _| literals::rewrite(expr, schema)),
+            Expressions(|expr, schema, _| beside_floats::rewrite(expr, schema)),
             Expressions(microseconds::before),
         ],
     };

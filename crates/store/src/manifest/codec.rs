@@ -54,7 +54,7 @@ const FORMAT_8: u16 = 8;
 /// Columns may be lists.
 const FORMAT_9: u16 = 9;
 /// The newest format.
-const NEWEST: u16 = FORMAT_9;
+pub(super) const NEWEST: u16 = FORMAT_9;
 const CHECKSUM_BYTES: usize = 8;
 /// Flag of a load in format 3: the table holds its rows.
 const IS_HELD: u8 = 1;

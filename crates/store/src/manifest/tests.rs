@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use coload_ddl::{Index, IndexKind, Key, KeyKind};
 
+use super::codec::NEWEST;
 use super::*;
 use crate::deleted::FilePart;
 use crate::directory::{older_name, segment_name};
@@ -322,7 +323,7 @@ fn every_cut_is_noticed_with_a_checksum_that_fits_too() {
 #[test]
 fn a_newer_format_asks_for_a_newer_program() {
     let mut bytes = Manifest::first().encode().unwrap();
-    bytes[8] = 9;
+    bytes[8..10].copy_from_slice(&(NEWEST + 1).to_le_bytes());
     let error = Manifest::decode(&sealed(&bytes[..bytes.len() - 8]), path()).unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
 }
