@@ -46,6 +46,7 @@ class LoadOptions(TypedDict, total=False):
     select: str
     set: Mapping[str, object]
     partitions: bool
+    no_partitions: bool
     sheet: Union[int, str]
     range: str
     append: bool

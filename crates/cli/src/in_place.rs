@@ -42,6 +42,8 @@ struct Options {
     by_position: bool,
     #[arg(long)]
     partitions: bool,
+    #[arg(long, conflicts_with = "partitions")]
+    no_partitions: bool,
     #[arg(long, value_parser = sample_size)]
     sample: Option<usize>,
 }
@@ -120,9 +122,10 @@ impl ExternalInputs for InPlace {
                 false => Reader::StatementByName,
             },
             joined: if options.union_by_name { Joined::ByName } else { Joined::ByPosition },
-            partitions: match options.partitions {
-                true => Partitions::AreColumns,
-                false => Partitions::AreFolders,
+            partitions: match (options.partitions, options.no_partitions) {
+                (true, _) => Partitions::AreColumns,
+                (false, true) => Partitions::AreFolders,
+                (false, false) => Partitions::AreFound,
             },
             sample_bytes: options.sample.unwrap_or(SAMPLE_BYTES),
             ..PlanRequest::of(Origin::Found(inputs))
@@ -194,7 +197,7 @@ fn add_words(name: &str, value: &OptionValue, words: &mut Vec<String>) -> Result
     match (name, value) {
         // What is not said is found out.
         ("auto-detect", OptionValue::Switch(true)) => {}
-        ("header", OptionValue::Switch(false)) => words.push("--no-header".to_owned()),
+        ("header" | "partitions", OptionValue::Switch(false)) => words.push(format!("--no-{name}")),
         (_, OptionValue::Switch(true)) => words.push(flag),
         (_, OptionValue::Switch(false)) => {}
         // An empty text is no character.

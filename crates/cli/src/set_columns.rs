@@ -161,6 +161,21 @@ pub fn partition_columns(names: &Names) -> Result<Vec<SetColumn>> {
     Ok(keys.into_iter().map(|column| SetColumn { column, value: SetValue::Partition }).collect())
 }
 
+/// The keys in the paths of all inputs, if there is no doubt that they are columns: they are words, none is there twice, and
+/// all paths have the same.
+pub fn clear_partition_columns(names: &Names) -> Vec<SetColumn> {
+    let is_word = |key: &str| {
+        key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || !b.is_ascii())
+            && !key.as_bytes()[0].is_ascii_digit()
+    };
+    let has_words = |name: &str| partition_values(name).all(|(key, _)| is_word(key));
+    match names.iter().next().filter(|first| has_words(first)) {
+        // What is wrong with them is no error where nobody asks for them.
+        Some(_) => partition_columns(names).unwrap_or_default(),
+        None => Vec::new(),
+    }
+}
+
 /// The columns of a table that are set.
 #[derive(Debug)]
 pub struct SetColumns {
@@ -205,6 +220,24 @@ impl SetColumns {
                 Some(column.resolve(&table.columns()[position], names, began_us)?);
         }
         Ok(found)
+    }
+
+    /// Leaves columns of a new table to the fields of their names.
+    pub fn leave_to_fields(&mut self, set: &[SetColumn], made: &Schema) {
+        self.new.retain(|(column, _)| {
+            let is_one = set.iter().any(|set| same_name(&set.column, &column.name));
+            !is_one || made.position(&column.name).is_none()
+        });
+    }
+
+    /// Which of some columns are set, in a line if there are some.
+    pub fn told(&self, set: &[SetColumn]) -> Option<String> {
+        let has_new = |name: &str| self.new.iter().any(|(new, _)| same_name(&new.name, name));
+        let is_known = self.from.iter().any(Option::is_some);
+        let told = set.iter().filter(|set| is_known || has_new(&set.column));
+        let told: Vec<&str> = told.map(|set| set.column.as_str()).collect();
+        let columns = told.join(", ");
+        (!told.is_empty()).then(|| format!("columns from the paths: {columns} (--no-partitions)"))
     }
 
     /// What stands in columns of the table that are neither set nor `made`, in a line if there are some.

@@ -94,9 +94,13 @@ pub struct LoadArgs {
     /// path, @load-time or @null; may be given several times
     #[arg(long, value_name = "COLUMN=VALUE", value_parser = SetColumn::parse)]
     pub set: Vec<SetColumn>,
-    /// Folders such as year=2026 in the paths of the inputs are columns
+    /// Folders such as year=2026 in the paths of the inputs are columns, or it is an error; without, they are where all
+    /// inputs have the same, and no field of that name
     #[arg(long)]
     pub partitions: bool,
+    /// Folders such as year=2026 in the paths of the inputs are no columns
+    #[arg(long, conflicts_with = "partitions")]
+    pub no_partitions: bool,
     /// What happens to a table that exists.
     #[command(flatten)]
     pub mode: ModeArgs,

@@ -321,9 +321,10 @@ fn request(args: &LoadArgs, origin: Origin) -> Done<PlanRequest> {
         beside: args.dialect.mapping.iter().flat_map(|mapping| mapping.tables.clone()).collect(),
         joined: if args.union_by_name { Joined::ByName } else { Joined::ByPosition },
         set: args.set.clone(),
-        partitions: match args.partitions {
-            true => Partitions::AreColumns,
-            false => Partitions::AreFolders,
+        partitions: match (args.partitions, args.no_partitions) {
+            (true, _) => Partitions::AreColumns,
+            (false, true) => Partitions::AreFolders,
+            (false, false) => Partitions::AreFound,
         },
         filter: args.filter.clone(),
         select: args.select.clone(),

@@ -1,8 +1,8 @@
 //! The share of a load that a worker does.
 
 use coload::{
-    Destination, Error, Hooks, Inputs, LoadReport, LoadRequest, Origin, PlanRequest, Resources,
-    Result,
+    Destination, Error, Hooks, Inputs, LoadReport, LoadRequest, Origin, Partitions, PlanRequest,
+    Resources, Result,
 };
 use coload_input::SheetChoice;
 use coload_load::{FoundInputs, SharedLoad, SplitRules, plan_splits, worker_of_name};
@@ -82,6 +82,10 @@ pub fn find_shared(args: &LoadArgs, request: &mut PlanRequest) -> Result<Option<
     let (inputs, found) =
         find_inputs(names, (&request.places, &request.sheets), count, (Some(own), rules))?;
     request.origin = Origin::Found(inputs);
+    // A worker that knows some of the names cannot tell what all have.
+    if !found.are_few() && request.partitions == Partitions::AreFound {
+        request.partitions = Partitions::AreFolders;
+    }
     Ok(Some(found))
 }
 
