@@ -19,6 +19,8 @@ pub struct ArrowColumn {
     pub values: ArrowType,
     /// The type of the elements of lists, where a column has such; their rows are texts of JSON that are read again.
     pub element: Option<ElementType>,
+    /// Whether its rows are lists of nothing but NULL.
+    pub is_null_list: bool,
     /// How they are encoded.
     pub encoding: Encoding,
     /// Numbers of the dictionaries that its values stand in.
@@ -89,6 +91,11 @@ impl Field {
             ArrowType::Composite(_) | ArrowType::Other(..) => None,
             values => ElementType::of(values.sql_type().ok()?),
         }
+    }
+
+    /// Whether its rows are lists of nothing but NULL.
+    fn is_null_list(&self) -> bool {
+        self.element().is_some() && self.children.iter().all(|item| item.values == ArrowType::Null)
     }
 
     /// The type of the rows that are read of it.
@@ -181,6 +188,7 @@ impl Making {
             kind: field.to_string(),
             values,
             element: field.element(),
+            is_null_list: field.is_null_list(),
             encoding: field.encoding,
             dictionaries: field.dictionaries(),
             path,

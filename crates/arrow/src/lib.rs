@@ -42,7 +42,9 @@ pub use dictionary::{Column, DictionariesOf, Dictionary};
 pub use fault::{Fault, Result};
 pub use footer::{FILE_MAGIC, Footer, TAIL_BYTES, footer_bytes};
 pub use json::{Brackets, JsonRows, JsonText, json_name, write_json};
-pub use message::{DictionaryBatch, Message, PREFIX_BYTES, Place, Prefix, starts_stream};
+pub use message::{
+    BareSchema, DictionaryBatch, Message, PREFIX_BYTES, Place, Prefix, bare_schema, starts_stream,
+};
 pub use schema::{ArrowSchema, Encoding, Field, IntType};
 pub use slice::{Bits, Slice, SliceValues, read_column, read_slice, read_values, written_bytes};
 pub use strings::Strings;

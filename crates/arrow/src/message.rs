@@ -57,9 +57,59 @@ pub fn starts_stream(head: &[u8]) -> bool {
         return false;
     }
     match Prefix::decode(&head[..head.len().min(PREFIX_BYTES)]) {
-        // Metadata are padded, and have a table at least.
-        Ok(Prefix::Metadata { bytes, .. }) => bytes >= 16,
+        Ok(Prefix::Metadata { bytes, .. }) => bytes >= METADATA_BYTES_MIN,
         _ => false,
+    }
+}
+
+/// Least bytes of metadata: they are padded, and have a table at least.
+const METADATA_BYTES_MIN: usize = 16;
+/// Marks before which a bare schema is tried, of which a schema itself has hardly one.
+const MARKS_TRIED: usize = 16;
+
+/// Bytes of a bare schema, with the padding behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BareSchema {
+    /// The message has a prefix, as the format has it.
+    No,
+    /// So many.
+    Bytes(usize),
+    /// Its end is not among the bytes that are there.
+    Longer,
+}
+
+/// Whether the first message of a file, which starts with these bytes, is a schema without a prefix, as polars 2 writes it.
+///
+/// Its own bytes do not tell where it ends: that is before the first mark of a message behind it.
+///
+/// # Errors
+/// `Damaged` when no message is found behind it.
+pub fn bare_schema(bytes: &[u8]) -> Result<BareSchema> {
+    let starts_bare = |first: u32| (1..METADATA_BYTES_MIN as u32).contains(&first);
+    let first = bytes.first_chunk::<4>().map(|first| u32::from_le_bytes(*first));
+    if !first.is_some_and(starts_bare) {
+        return Ok(BareSchema::No);
+    }
+    let is_mark = |word: &[u8]| {
+        let length = <[u8; 4]>::try_from(&word[4..]).map_or(0, u32::from_le_bytes) as usize;
+        let is_length = length == 0 || (METADATA_BYTES_MIN..=METADATA_BYTES_MAX).contains(&length);
+        word.starts_with(&CONTINUATION) && is_length
+    };
+    let marks = bytes.chunks_exact(PREFIX_BYTES).enumerate().filter(|(_, word)| is_mark(word));
+    let mut tried = 0;
+    for (number, _) in marks {
+        let end = number * PREFIX_BYTES;
+        if matches!(Message::decode(&bytes[..end]), Ok((Message::Schema(_), 0))) {
+            return Ok(BareSchema::Bytes(end));
+        }
+        tried += 1;
+        if tried == MARKS_TRIED {
+            break;
+        }
+    }
+    match tried < MARKS_TRIED && bytes.len() < METADATA_BYTES_MAX {
+        true => Ok(BareSchema::Longer),
+        false => Err(Fault::damaged("a schema without its length, whose end is not found")),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct AvroField {
     pub kind: String,
     /// The SQL type that holds each of them, or why there is none.
     pub data_type: std::result::Result<DataType, String>,
+    /// Whether its values are lists of nothing but NULL.
+    pub is_null_list: bool,
     /// Texts that its values are places of, if it is an enum.
     pub symbols: Option<Arc<[String]>>,
     /// Least bytes that a row of it takes in memory.
@@ -160,6 +162,7 @@ impl Make<'_> {
                     nullable: nullable || leaf.stored == Stored::Null,
                     kind: leaf.kind(),
                     data_type: leaf.sql_type(),
+                    is_null_list: false,
                     symbols,
                     row_bytes: row_bytes(leaf),
                 })?;
@@ -192,6 +195,7 @@ impl Make<'_> {
                     nullable: nullable || self.has_null(of),
                     kind: self.kind(of),
                     data_type: Ok(self.element(of).map_or(DataType::Varchar(None), DataType::List)),
+                    is_null_list: self.is_null_list(of),
                     symbols: None,
                     row_bytes: 8,
                 })?;
@@ -245,6 +249,14 @@ impl Make<'_> {
         let Type::Array(items) = self.schema.get(self.choice_of(id).1) else { return None };
         let Type::Leaf(leaf) = self.schema.get(self.choice_of(*items).1) else { return None };
         ElementType::of(leaf.sql_type().ok()?)
+    }
+
+    /// Whether the elements of an array are nothing but NULL.
+    fn is_null_list(&self, id: TypeId) -> bool {
+        match self.schema.get(self.choice_of(id).1) {
+            Type::Array(items) => self.is_null(*items),
+            _ => false,
+        }
     }
 
     /// What values are that become JSON.

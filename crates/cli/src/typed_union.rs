@@ -40,6 +40,8 @@ struct Common {
     met: Vec<(DataType, String)>,
     /// The type that holds the values of all.
     data_type: Option<DataType>,
+    /// The first input whose field is of lists of nothing but NULL, and that field: any type of lists holds them.
+    null_list: Option<(String, TypedField)>,
     /// Whether NULL may stand in one of them.
     nullable: bool,
     /// Why there is no such type.
@@ -97,6 +99,7 @@ impl TypedUnion {
     /// # Errors
     /// `Invalid` when a type is given for a column that no input has.
     pub fn sniffed(&mut self, given: &[Column], found: &TypedInput) -> Result<Sniffed> {
+        self.types.iter_mut().for_each(Common::settle);
         for typed in given {
             let at = self.union.position(&typed.name)?;
             self.types[at].give(typed.data_type);
@@ -166,6 +169,10 @@ impl Common {
         self.nullable |= field.nullable || field.is_null;
         let data_type = match &field.data_type {
             _ if field.is_null => return,
+            Ok(_) if field.is_null_list => {
+                self.null_list.get_or_insert_with(|| (input.to_owned(), field.clone()));
+                return;
+            }
             Ok(data_type) if field.is_readable => *data_type,
             why => {
                 let why = why.as_ref().err().map_or("which no column holds", |why| why.as_str());
@@ -182,6 +189,14 @@ impl Common {
                 Some(None) => self.refuse_both(input, field, data_type),
             }
             self.met.push((data_type, input.to_owned()));
+        }
+    }
+
+    /// Adds lists of nothing but NULL, when all others are known: they are of the type of the others, if these are lists.
+    fn settle(&mut self) {
+        let Some((input, field)) = self.null_list.take() else { return };
+        if !matches!(self.data_type, Some(DataType::List(_))) {
+            self.add(&input, &TypedField { is_null_list: false, ..field });
         }
     }
 

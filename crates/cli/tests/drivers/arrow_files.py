@@ -77,10 +77,19 @@ def table():
     return pa.table(columns)
 
 
+def without_prefix(file):
+    """A file whose schema has no length before it, as polars 2 writes it; zeros behind it keep the places of all else."""
+    assert file[8:12] == b"\xff\xff\xff\xff"
+    end = 16 + int.from_bytes(file[12:16], "little")
+    return file[:8] + file[16:end] + bytes(8) + file[end:]
+
+
 def write(folder):
     whole = table()
     for name, compression in [("plain", "uncompressed"), ("lz4", "lz4"), ("zstd", "zstd")]:
         pa.feather.write_feather(whole, f"{folder}/{name}.feather", compression=compression, chunksize=1500)
+        with open(f"{folder}/{name}.feather", "rb") as file, open(f"{folder}/{name}.arrow", "wb") as bare:
+            bare.write(without_prefix(file.read()))
     options = {"plain": None, "lz4": "lz4", "zstd": "zstd"}
     for name, codec in options.items():
         how = pa.ipc.IpcWriteOptions(compression=codec)

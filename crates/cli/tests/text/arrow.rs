@@ -24,6 +24,8 @@ fn all_that_pyarrow_writes_is_loaded_as_it_is() {
         "plain.feather",
         "lz4.feather",
         "zstd.feather",
+        "plain.arrow",
+        "zstd.arrow",
         "plain.arrows",
         "lz4.arrows",
         "zstd.arrows",

@@ -92,6 +92,7 @@ impl MysqlRows {
             data_type: Ok(*data_type),
             is_readable: true,
             is_null: false,
+            is_null_list: false,
         };
         let fields = columns.iter().zip(&read).map(field).collect();
         let kinds = read.iter().map(|(kind, _)| *kind).collect();

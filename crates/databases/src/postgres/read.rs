@@ -138,6 +138,7 @@ impl PostgresRows {
                 data_type: Ok(data_type),
                 is_readable: true,
                 is_null: false,
+                is_null_list: false,
             });
         }
         let from = match rows_of {

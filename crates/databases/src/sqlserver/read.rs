@@ -391,7 +391,15 @@ fn columns_of(on: &mut SqlServerConnection) -> Result<Vec<ColumnInfo>> {
 }
 
 fn field(name: String, nullable: bool, kind: String, data_type: DataType) -> TypedField {
-    TypedField { name, nullable, kind, data_type: Ok(data_type), is_readable: true, is_null: false }
+    TypedField {
+        name,
+        nullable,
+        kind,
+        data_type: Ok(data_type),
+        is_readable: true,
+        is_null: false,
+        is_null_list: false,
+    }
 }
 
 fn field_of_table(column: &TableColumn) -> TypedField {

@@ -1,8 +1,8 @@
 //! What the first bytes of an input tell: whether it is Arrow, its fields, and how large its records are.
 
 use coload_arrow::{
-    ArrowColumn, ArrowType, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix,
-    starts_stream,
+    ArrowColumn, ArrowType, BareSchema, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix,
+    bare_schema, starts_stream,
 };
 use coload_source::SampleEnd;
 use coload_types::{Error, Place, Result};
@@ -49,7 +49,7 @@ pub fn look_at_arrow(name: &str, head: &[u8], end: SampleEnd) -> Result<Option<T
         }
         false => 0,
     };
-    let mut walk = Walk { head, at: first, end };
+    let mut walk = Walk { head, at: first, is_first: true, end };
     let found = match walk.next() {
         Ok(Some((Message::Schema(schema), _))) => schema.columns(),
         Ok(Some(_)) => Err(Fault::Damaged("a message before the schema".to_owned())),
@@ -83,6 +83,7 @@ pub fn field_of_column(column: &ArrowColumn) -> TypedField {
         data_type: column.sql_type(),
         is_readable: column.is_readable(),
         is_null: column.values == ArrowType::Null,
+        is_null_list: column.is_null_list,
         kind: column.kind.clone(),
         name: column.name.clone(),
         nullable: column.nullable,
@@ -93,6 +94,7 @@ pub fn field_of_column(column: &ArrowColumn) -> TypedField {
 struct Walk<'a> {
     head: &'a [u8],
     at: usize,
+    is_first: bool,
     end: SampleEnd,
 }
 
@@ -110,8 +112,18 @@ impl<'a> Walk<'a> {
         if rest.len() < PREFIX_BYTES {
             return Err(cut(PREFIX_BYTES));
         }
-        let Prefix::Metadata { prefix, bytes } = Prefix::decode(&rest[..PREFIX_BYTES])? else {
-            return Ok(None);
+        let is_bare = match self.is_first && self.head.starts_with(FILE_MAGIC) {
+            true => bare_schema(rest)?,
+            false => BareSchema::No,
+        };
+        self.is_first = false;
+        let (prefix, bytes) = match is_bare {
+            BareSchema::No => match Prefix::decode(&rest[..PREFIX_BYTES])? {
+                Prefix::Metadata { prefix, bytes } => (prefix, bytes),
+                Prefix::End(_) => return Ok(None),
+            },
+            BareSchema::Bytes(bytes) => (0, bytes),
+            BareSchema::Longer => return Err(cut(rest.len().saturating_mul(2))),
         };
         let metadata = rest.get(prefix..prefix + bytes).ok_or_else(|| cut(prefix + bytes))?;
         let (message, body_bytes) = Message::decode(metadata)?;

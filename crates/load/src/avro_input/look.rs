@@ -60,6 +60,7 @@ fn field(field: &AvroField) -> TypedField {
         data_type: field.data_type.clone(),
         is_readable: true,
         is_null: field.kind == NULL_KIND,
+        is_null_list: field.is_null_list,
     }
 }
 

@@ -149,6 +149,7 @@ fn field(field: ParquetField) -> TypedField {
         data_type: field.sql_type(),
         is_readable: field.stored.is_some(),
         is_null: field.meaning == ArrowType::Null,
+        is_null_list: field.is_null_list(),
         name: field.name,
         nullable: field.nullable,
         kind: field.kind,

@@ -68,4 +68,6 @@ pub struct TypedField {
     pub is_readable: bool,
     /// Whether it holds nothing but NULL, whatever its type.
     pub is_null: bool,
+    /// Whether it holds lists of nothing but NULL, which are lists of any type.
+    pub is_null_list: bool,
 }

@@ -11,7 +11,7 @@ use crate::typed_loads::{store, typed_options};
 
 /// All kinds of columns, in some batches; dictionaries in the first only where another would take their place.
 fn damaged(form: Form, random: &mut Random) -> Vec<u8> {
-    let count = if form == Form::File { 1 } else { 3 };
+    let count = if form == Form::Stream { 3 } else { 1 };
     let made = (0..count).map(|_| {
         let rows = random.below(30);
         let columns: Vec<ArrayRef> = (0..KINDS).map(|kind| column(kind, rows, random).0).collect();
@@ -29,7 +29,7 @@ proptest! {
     #[test]
     fn damage_is_told(
         seed: u64,
-        form in prop::sample::select(&[Form::File, Form::Stream][..]),
+        form in prop::sample::select(&[Form::File, Form::Stream, Form::Bare][..]),
         is_piped: bool,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
         cut in prop::option::weighted(0.3, any::<prop::sample::Index>()),

@@ -27,10 +27,15 @@ pub enum Form {
     Gzip,
     /// A file that is compressed as a whole.
     GzipFile,
+    /// A file whose schema has no prefix, as polars 2 writes it.
+    Bare,
+    /// The same, compressed as a whole.
+    GzipBare,
 }
 
 impl Form {
-    pub const ALL: [Form; 4] = [Form::File, Form::Stream, Form::Gzip, Form::GzipFile];
+    pub const ALL: [Form; 6] =
+        [Form::File, Form::Stream, Form::Gzip, Form::GzipFile, Form::Bare, Form::GzipBare];
 }
 
 /// Kinds of columns.
@@ -119,7 +124,7 @@ pub fn bytes(form: Form, batches: &[RecordBatch]) -> Vec<u8> {
     let schema = batches[0].schema();
     let mut out = Vec::new();
     match form {
-        Form::File | Form::GzipFile => {
+        Form::File | Form::GzipFile | Form::Bare | Form::GzipBare => {
             let mut writer = FileWriter::try_new(&mut out, &schema).unwrap();
             batches.iter().for_each(|batch| writer.write(batch).unwrap());
             writer.finish().unwrap();
@@ -130,10 +135,22 @@ pub fn bytes(form: Form, batches: &[RecordBatch]) -> Vec<u8> {
             writer.finish().unwrap();
         }
     }
-    match form {
-        Form::File | Form::Stream => out,
-        Form::Gzip | Form::GzipFile => gzip_of(&out),
+    if matches!(form, Form::Bare | Form::GzipBare) {
+        make_bare(&mut out);
     }
+    match form {
+        Form::File | Form::Stream | Form::Bare => out,
+        Form::Gzip | Form::GzipFile | Form::GzipBare => gzip_of(&out),
+    }
+}
+
+/// Takes the prefix of the schema off; zeros behind it keep the places of all else.
+fn make_bare(file: &mut [u8]) {
+    let marks = file.windows(4).enumerate().filter(|(_, word)| *word == [0xff; 4]);
+    let at = marks.map(|(at, _)| at).find(|at| at % 8 == 0).unwrap();
+    let length = u32::from_le_bytes(file[at + 4..at + 8].try_into().unwrap()) as usize;
+    file.copy_within(at + 8..at + 8 + length, at);
+    file[at + length..at + length + 8].fill(0);
 }
 
 /// Bytes, compressed.

@@ -66,6 +66,7 @@ fn rejects_have_their_row_group_or_record_batch() {
     for (form, expected) in [
         (Form::File, ["record batch 2"; 2]),
         (Form::Stream, ["record batch 2"; 2]),
+        (Form::Bare, ["record batch 2"; 2]),
         // Batches of a pipe are told by their byte alone.
         (Form::Gzip, [""; 2]),
     ] {

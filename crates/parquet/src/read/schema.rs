@@ -46,6 +46,8 @@ pub struct Stored {
     pub(super) most: u32,
     /// Lists around it.
     pub(super) lists: u32,
+    /// Whether there are no values but NULL, however they are written.
+    pub(super) is_null: bool,
 }
 
 impl Stored {
@@ -288,7 +290,10 @@ impl<'a> Tree<'a> {
         };
         let stored = match meaning {
             ArrowType::Other(..) => None,
-            _ => Some(Stored { leaf, physical, values, most: here.level, lists: 0 }),
+            _ => {
+                let is_null = meaning == ArrowType::Null;
+                Some(Stored { leaf, physical, values, most: here.level, lists: 0, is_null })
+            }
         };
         let nullable = here.level > 0;
         Ok(ParquetField { name: here.name, nullable, kind, meaning, stored, nested: None })
@@ -350,7 +355,10 @@ impl<'a> Tree<'a> {
         let (meaning, values) = meaning(element, physical)?;
         Ok(match meaning {
             ArrowType::Other(..) => None,
-            _ => Some(Stored { leaf, physical, values, most, lists }),
+            _ => {
+                let is_null = meaning == ArrowType::Null;
+                Some(Stored { leaf, physical, values, most, lists, is_null })
+            }
         })
     }
 
@@ -478,5 +486,10 @@ impl ParquetField {
             Some(element) => Ok(DataType::List(element)),
             None => self.meaning.sql_type(),
         }
+    }
+
+    /// Whether its rows are lists of nothing but NULL.
+    pub fn is_null_list(&self) -> bool {
+        self.nested.as_deref().is_some_and(Nested::is_of_nulls)
     }
 }

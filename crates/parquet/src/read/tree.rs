@@ -58,6 +58,11 @@ impl Nested {
         let (Node::Leaf(_), [leaf]) = (&items.item, &self.leaves[..]) else { return None };
         ElementType::of(leaf.values.sql_type().ok()?)
     }
+
+    /// Whether it is a list of nothing but NULL.
+    pub fn is_of_nulls(&self) -> bool {
+        self.element().is_some() && self.leaves.iter().all(|leaf| leaf.is_null)
+    }
 }
 
 impl Node {

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
-use coload_arrow::{Batch, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix};
+use coload_arrow::{
+    BareSchema, Batch, Buffers, FILE_MAGIC, Fault, Message, PREFIX_BYTES, Prefix, bare_schema,
+};
 use coload_types::Result;
 
 use super::{Known, StreamBatch};
@@ -161,7 +163,7 @@ impl Reader {
                 }
                 Ok(Step::Done)
             }
-            State::Message { is_file } => self.message(is_file),
+            State::Message { is_file } => self.message(is_file, chunks),
             State::Body { is_file, message, head_bytes, mut body, bytes } => {
                 let there = self.there();
                 let taken = there.len().min(bytes - body.len());
@@ -207,7 +209,11 @@ impl Reader {
     }
 
     /// The prefix and the metadata of a message.
-    fn message(&mut self, is_file: bool) -> std::result::Result<Step, Fault> {
+    fn message(
+        &mut self,
+        is_file: bool,
+        chunks: &mut StreamChunks<StreamBatch>,
+    ) -> std::result::Result<Step, Fault> {
         self.state = State::Message { is_file };
         if self.there().len() < PREFIX_BYTES && !self.ended {
             return Ok(Step::More);
@@ -216,6 +222,16 @@ impl Reader {
             // A stream may end so, as the format has it.
             self.state = State::Behind;
             return Ok(Step::Done);
+        }
+        if is_file && self.fields.is_none() {
+            match bare_schema(self.there())? {
+                BareSchema::No => {}
+                BareSchema::Bytes(bytes) => return self.bare(bytes, chunks),
+                BareSchema::Longer if self.ended => {
+                    return Err(Fault::Damaged("they end in the middle of a message".to_owned()));
+                }
+                BareSchema::Longer => return Ok(Step::More),
+            }
         }
         match Prefix::decode(&self.there()[..self.there().len().min(PREFIX_BYTES)])? {
             Prefix::End(_) if self.fields.is_none() => {
@@ -243,6 +259,19 @@ impl Reader {
                 Ok(Step::Done)
             }
         }
+    }
+
+    /// A schema without a prefix, of so many bytes.
+    fn bare(
+        &mut self,
+        bytes: usize,
+        chunks: &mut StreamChunks<StreamBatch>,
+    ) -> std::result::Result<Step, Fault> {
+        let (message, _) = Message::decode(&self.there()[..bytes])?;
+        let start = self.at;
+        self.skip(bytes);
+        self.take(message, (Vec::new(), start), chunks)?;
+        Ok(Step::Done)
     }
 
     /// Takes a message whose body is there.
