@@ -1,8 +1,12 @@
 //! Errors across the border between the workspace and DataFusion.
 
 use coload_types::Error;
+use datafusion::arrow::datatypes::DataType as ArrowType;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+
+use crate::functions::taken_by;
+use crate::types::sql_type;
 
 /// Carries an error of the workspace through DataFusion; [`from_datafusion`] takes it out again.
 pub(crate) fn to_datafusion(error: Error) -> DataFusionError {
@@ -101,8 +105,8 @@ fn arrow_text(error: &ArrowError) -> String {
 fn plain_text(error: &DataFusionError) -> String {
     match error {
         DataFusionError::SQL(inner, _) => inner.to_string(),
-        DataFusionError::Plan(_)
-        | DataFusionError::NotImplemented(_)
+        DataFusionError::Plan(text) => wrong_arguments(text).unwrap_or_else(|| text.clone()),
+        DataFusionError::NotImplemented(_)
         | DataFusionError::Execution(_)
         | DataFusionError::SchemaError(..)
         | DataFusionError::Configuration(_) => error.message().into_owned(),
@@ -114,5 +118,59 @@ fn plain_text(error: &DataFusionError) -> String {
                 .trim_end_matches(['.', '\n', ' '])
                 .to_owned()
         }
+    }
+}
+
+/// What the engine says of a call whose arguments are none that the function takes, in the words of SQL.
+fn wrong_arguments(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("No function matches the given name and argument types '")?;
+    let (call, _) = rest.split_once("'. You might need")?;
+    let (name, types) = call.split_once('(')?;
+    let types = told_types(types.strip_suffix(')')?);
+    Some(match taken_by(name) {
+        Some(taken) => format!("{name}() takes {taken}, and is given {types}: write a CAST"),
+        None => format!(
+            "{name}() does not take {types}; SHOW FUNCTIONS LIKE '{name}' tells how it is called"
+        ),
+    })
+}
+
+/// Types of the engine, with commas between them, as those of SQL.
+fn told_types(types: &str) -> String {
+    let (mut depth, mut start, mut told) = (0_usize, 0, Vec::new());
+    for (at, sign) in types.char_indices() {
+        match sign {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                told.push(told_type(types[start..at].trim()));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    told.push(told_type(types[start..].trim()));
+    told.join(", ")
+}
+
+fn told_type(text: &str) -> String {
+    if let Some(element) = text.strip_prefix("List(").and_then(|rest| rest.strip_suffix(')')) {
+        return format!("{}[]", told_type(element));
+    }
+    if text == "Null" {
+        return "NULL".to_owned();
+    }
+    let known = text.parse::<ArrowType>().ok().and_then(|known| sql_type(&known));
+    known.map_or_else(|| text.to_uppercase(), |known| known.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_the_engine_are_told_as_those_of_sql() {
+        let told = told_types("Utf8View, List(Decimal128(9, 2)), Int64, Null");
+        assert_eq!(told, "VARCHAR, DECIMAL(9,2)[], BIGINT, NULL");
     }
 }

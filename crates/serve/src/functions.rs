@@ -4,6 +4,8 @@
 mod boundaries;
 mod digest;
 mod extract;
+pub(crate) mod listing;
+pub(crate) mod ordinals;
 mod own;
 mod type_name;
 
@@ -124,6 +126,29 @@ static LISTED: LazyLock<Listed> = LazyLock::new(|| {
     }
     Listed { scalar, aggregate, window, kinds }
 });
+
+/// What the functions of a group take that take values of some types only.
+const TAKEN: [(&str, &str); 4] = [
+    (
+        "approx_median approx_percentile_cont approx_percentile_cont_with_weight avg corr covar_pop covar_samp median \
+            percentile_cont regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev \
+            stddev_pop sum var var_pop",
+        "numbers",
+    ),
+    ("bit_and bit_or bit_xor", "integers"),
+    ("bool_and bool_or", "BOOLEAN"),
+    ("string_agg", "a text and what stands between two"),
+];
+
+/// What a function takes, for who gave it something else, if that is known.
+pub(crate) fn taken_by(name: &str) -> Option<&'static str> {
+    TAKEN.iter().find(|(names, _)| is_in(names, name)).map(|(_, taken)| *taken)
+}
+
+/// Whether a function is one of lists.
+pub(crate) fn takes_lists(name: &str) -> bool {
+    is_in(LISTS, name) || name == ordinals::ORDINALS
+}
 
 /// The kind of a function by its name in lower case; `None` when there is none of that name.
 pub(crate) fn kind_of(name: &str) -> Option<Kind> {

@@ -357,6 +357,12 @@ impl Planner<'_> {
                 written
             )));
         }
+        if planned.exists(|part| Ok(matches!(part, Expr::Unnest(_)))).map_err(from_datafusion)? {
+            return Err(Error::Invalid(format!(
+                "{written} makes several rows of one: load the list, and unnest it in queries (--unnest makes a row of each item of \
+                 a list of JSON)"
+            )));
+        }
         if planned.is_volatile() {
             return Err(Error::Invalid(format!("{planned} differs each time it is asked")));
         }

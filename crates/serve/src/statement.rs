@@ -52,9 +52,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    Query, ShowCreateObject, ShowStatementFilter, Statement as SqlStatement,
-};
+use datafusion::sql::sqlparser::ast::{Query, ShowCreateObject, Statement as SqlStatement};
 
 use crate::catalog::ExtraTable;
 use crate::cluster::{Reading, Step};
@@ -200,10 +198,19 @@ async fn plan_begun(
         }
         other => planning.check_reading(other)?,
     };
-    let mut logical = planning.logical(statement, &names).await?;
-    if let LogicalPlan::DescribeTable(described) = &logical {
-        logical = describe::columns(&described.schema, &names).map_err(from_datafusion)?;
-    }
+    let logical = match describe::described(statement) {
+        describe::Described::Query(query) => {
+            let query = planning.logical(SqlStatement::Query(query), &names).await?;
+            describe::columns_of_query(&query, &names).map_err(from_datafusion)?
+        }
+        describe::Described::Other(statement) => match planning.logical(statement, &names).await? {
+            LogicalPlan::DescribeTable(described) => {
+                let columns = describe::columns_of_table(&described.schema, &names);
+                columns.map_err(from_datafusion)?
+            }
+            other => other,
+        },
+    };
     let fields = parameters::fields_of(&logical)?;
     let unspelled = Arc::new(logical.schema().as_arrow().clone());
     let schema = spelling::spelled_schema(&logical, &names, &unspelled);
@@ -429,16 +436,9 @@ impl Planning {
                 Ok((SqlStatement::ShowVariable { variable }, Names::default()))
             }
             SqlStatement::ShowFunctions { filter } => {
-                match &filter {
-                    None => {}
-                    Some(ShowStatementFilter::Like(text) | ShowStatementFilter::ILike(text)) => {
-                        check_plain(text)?;
-                    }
-                    Some(other) => {
-                        return Err(unsupported(&format!("SHOW FUNCTIONS {other}"), "write LIKE"));
-                    }
-                }
-                Ok((SqlStatement::ShowFunctions { filter }, Names::default()))
+                let mut query = describe::functions(filter.as_ref())?;
+                let names = self.check_query(&mut query)?;
+                Ok((SqlStatement::Query(query), names))
             }
             other => Err(refusal(&other)),
         }

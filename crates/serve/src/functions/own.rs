@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-use super::{boundaries, digest, extract, type_name};
+use super::{boundaries, digest, extract, ordinals, type_name};
 
 /// All of them.
 pub(super) fn own_functions() -> Vec<Arc<ScalarUDF>> {
@@ -15,6 +15,7 @@ pub(super) fn own_functions() -> Vec<Arc<ScalarUDF>> {
             ScalarUDF::from(type_name::TypeName::new()),
             ScalarUDF::from(extract::RegexpExtract::new()),
             ScalarUDF::from(boundaries::DateDiff::new()),
+            ScalarUDF::from(ordinals::Ordinals::new()),
         ])
         .map(Arc::new)
         .collect()

@@ -1,14 +1,16 @@
 //! DESCRIBE, SHOW TABLES, SHOW CREATE TABLE and SUMMARIZE: queries over the catalog and its tables.
 
+use std::sync::Arc;
+
 use coload_ddl::{Schema, create_indexes_sql, create_table_sql};
 use coload_store::{Snapshot, TableEntry};
 use coload_types::{DataType, Error, Result};
-use datafusion::arrow::datatypes::Schema as ArrowSchema;
+use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident, lit};
 use datafusion::sql::sqlparser::ast::{
-    ObjectName, Query, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
-    Statement as SqlStatement,
+    DescribeAlias, ObjectName, Query, ShowStatementFilter, ShowStatementFilterPosition,
+    ShowStatementOptions, Statement as SqlStatement,
 };
 
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -17,17 +19,66 @@ use super::columns::table_name;
 use super::limits::StatementLimits;
 use super::text::{parse, parse_statement};
 use super::tree::{Names, Scope};
-use super::{check_plain, schemas, unsupported, view};
+use super::{check_plain, schemas, spelling, unsupported, view};
 use crate::external::{reference, refused_kind};
+use crate::functions::listing::{Listing, listing};
 use crate::names::{find_table, missing_table};
 use crate::rights::Rights;
 use crate::types::sql_type;
 
-/// The columns of a table or query that is described: names as they were written, types of CREATE TABLE.
-pub(super) fn columns(planned: &ArrowSchema, names: &Names) -> DataFusionResult<LogicalPlan> {
-    let row = |field: &std::sync::Arc<datafusion::arrow::datatypes::Field>| {
-        let name = names.stored(field.name()).or_else(|| names.alias(field.name()));
-        let declared = names.declared(field.name()).or_else(|| sql_type(field.data_type()));
+/// What a statement is.
+pub(super) enum Described {
+    /// DESCRIBE of a query.
+    Query(Box<Query>),
+    /// Another one.
+    Other(SqlStatement),
+}
+
+/// Takes the query out of a DESCRIBE.
+pub(super) fn described(statement: SqlStatement) -> Described {
+    match statement {
+        SqlStatement::Explain {
+            describe_alias: DescribeAlias::Describe | DescribeAlias::Desc,
+            statement,
+            ..
+        } => match *statement {
+            SqlStatement::Query(query) => Described::Query(query),
+            other => Described::Other(other),
+        },
+        other => Described::Other(other),
+    }
+}
+
+/// The columns of a table that is described: names as they were written, types of CREATE TABLE.
+pub(super) fn columns_of_table(
+    planned: &ArrowSchema,
+    names: &Names,
+) -> DataFusionResult<LogicalPlan> {
+    let fields = planned.fields().iter().map(|field| {
+        let name = names.stored(field.name()).unwrap_or(field.name());
+        field.as_ref().clone().with_name(name)
+    });
+    let spelled = ArrowSchema::new(fields.collect::<Vec<_>>());
+    columns(&spelled, |column| names.declared(planned.field(column).name()))
+}
+
+/// The same of a query.
+pub(super) fn columns_of_query(
+    query: &LogicalPlan,
+    names: &Names,
+) -> DataFusionResult<LogicalPlan> {
+    let planned = Arc::new(query.schema().as_arrow().clone());
+    let spelled = spelling::spelled_schema(query, names, &planned);
+    columns(&spelled, |column| spelling::declared(query, column))
+}
+
+/// The same of fields, where `declared` tells the types that tables declare.
+fn columns(
+    fields: &ArrowSchema,
+    declared: impl Fn(usize) -> Option<DataType>,
+) -> DataFusionResult<LogicalPlan> {
+    let row = |(column, field): (usize, &Arc<Field>)| {
+        let declared = declared(column).or_else(|| sql_type(field.data_type()));
         let data_type = match (refused_kind(field), declared) {
             (Some(kind), _) => not_read(kind),
             (None, Some(data_type)) => data_type.to_string(),
@@ -35,9 +86,9 @@ pub(super) fn columns(planned: &ArrowSchema, names: &Names) -> DataFusionResult<
             (None, None) => field.data_type().to_string().to_uppercase(),
         };
         let is_nullable = if field.is_nullable() { "YES" } else { "NO" };
-        vec![lit(name.unwrap_or(field.name())), lit(data_type), lit(is_nullable)]
+        vec![lit(field.name()), lit(data_type), lit(is_nullable)]
     };
-    let rows = planned.fields().iter().map(row).collect();
+    let rows = fields.fields().iter().enumerate().map(row).collect();
     LogicalPlanBuilder::values(rows)?
         .project([
             ident("column1").alias("column_name"),
@@ -85,6 +136,40 @@ pub(super) fn tables(options: &ShowStatementOptions) -> Result<Box<Query>> {
          'public'{like} ORDER BY table_name"
     );
     query(&text)
+}
+
+/// The query that SHOW FUNCTIONS stands for.
+///
+/// # Errors
+/// `Invalid` for a filter other than LIKE.
+pub(super) fn functions(filter: Option<&ShowStatementFilter>) -> Result<Box<Query>> {
+    let like = match filter {
+        None => String::new(),
+        Some(filter) => {
+            let (word, pattern) = match filter {
+                ShowStatementFilter::Like(pattern) => ("LIKE", pattern),
+                ShowStatementFilter::ILike(pattern) => ("ILIKE", pattern),
+                other => {
+                    return Err(unsupported(&format!("SHOW FUNCTIONS {other}"), "write LIKE"));
+                }
+            };
+            check_plain(pattern)?;
+            format!(" WHERE function_name {word} '{pattern}'")
+        }
+    };
+    let row = |Listing { name, kind, syntax, description }: Listing| {
+        let texts = [name.as_str(), kind, syntax.as_str(), description.as_str()];
+        let texts: Vec<String> = texts
+            .map(|text| if text.is_empty() { "NULL".to_owned() } else { literal(text) })
+            .into();
+        format!("({})", texts.join(", "))
+    };
+    let rows: Vec<String> = listing().into_iter().map(row).collect();
+    query(&format!(
+        "SELECT * FROM (VALUES {}) AS f(function_name, function_type, syntax, description){like} ORDER BY function_name, \
+         function_type",
+        rows.join(", ")
+    ))
 }
 
 /// The query that SHOW CREATE TABLE stands for.

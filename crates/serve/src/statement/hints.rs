@@ -12,7 +12,8 @@ use super::schemas::no_schema;
 use super::tree::{Names, PG_CATALOG};
 use crate::catalog::is_schema;
 use crate::error::from_datafusion;
-use crate::functions::function_names;
+use crate::external::reference;
+use crate::functions::{TABLE_FUNCTIONS, function_names};
 use crate::names::{fold, missing_table, quote};
 use crate::rights::Rights;
 
@@ -90,6 +91,16 @@ fn missing_function(text: &str) -> Option<&str> {
 
 fn unknown_function(name: &str) -> Error {
     let folded = fold(name);
+    if TABLE_FUNCTIONS.contains(&folded.as_str()) {
+        return Error::Invalid(format!(
+            "{folded}() is a table, and no value: write FROM {folded}(..), or (SELECT array_agg(value) FROM {folded}(..)) for a list"
+        ));
+    }
+    if reference::function_names().any(|known| known == folded) {
+        return Error::Invalid(format!(
+            "{folded}() is a table, and no value: write FROM {folded}(..)"
+        ));
+    }
     let distance = |known: &&str| levenshtein(known, &folded);
     let near = function_names().filter(|known| distance(known) <= 1 + folded.chars().count() / 4);
     // Of those that are as near the first by name, so that the message is the same each time.

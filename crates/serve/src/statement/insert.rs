@@ -1,10 +1,15 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
+use std::sync::Arc;
+
 use coload_store::{LoadKind, LoadMode, LoadTarget, OnConflict, OnExisting};
 use coload_types::{Error, Result};
-use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Schema as ArrowSchema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
+use datafusion::logical_expr::{LogicalPlan, Values, WriteOp, dml::InsertOp};
 use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
 use super::columns::table_name;
@@ -14,6 +19,7 @@ use super::spelling::renamed;
 use super::{Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
 use crate::database::Database;
+use crate::error::from_datafusion;
 use crate::external::{hold, load_of, run_load};
 use crate::names::{find_table, missing_table};
 use crate::rights::Role;
@@ -61,8 +67,27 @@ pub(crate) async fn plan(
         mode: LoadMode::Append,
     };
     let target = RowTarget { load, on_conflict };
-    let rows = dml.input.as_ref().clone();
+    let rows = nullable_values(dml.input.as_ref().clone()).map_err(from_datafusion)?;
     Ok(Insert { session: planning.session, target, rows })
+}
+
+/// Rows of VALUES that may be NULL: the planner gives them the fields of the table without their names, and who writes the rows
+/// says which column may not be.
+fn nullable_values(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let nullable = plan.transform_up(|node| match node {
+        LogicalPlan::Values(Values { schema, values }) => {
+            let field = |(qualifier, field): (Option<&TableReference>, &FieldRef)| {
+                (qualifier.cloned(), Arc::new(field.as_ref().clone().with_nullable(true)))
+            };
+            let fields = schema.iter().map(field).collect();
+            let schema = DFSchema::new_with_metadata(fields, schema.metadata().clone())?;
+            let values = Values { schema: Arc::new(schema), values };
+            Ok(Transformed::yes(LogicalPlan::Values(values)))
+        }
+        list @ LogicalPlan::Projection(_) => list.recompute_schema().map(Transformed::yes),
+        other => Ok(Transformed::no(other)),
+    });
+    nullable.map(|plan| plan.data)
 }
 
 impl Insert {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use coload_ddl::Schema;
+use coload_types::{Column, DataType};
 use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::catalog::TableProvider;
@@ -82,30 +83,76 @@ fn rename(schema: &SchemaRef, names: &[String]) -> SchemaRef {
 
 /// How the column at `index` of a plan was written.
 fn spelling(plan: &LogicalPlan, index: usize, names: &Names) -> Option<String> {
+    let alias = |alias: &str| names.alias(alias).map(str::to_owned);
+    match origin(plan, index, &Asked::Name(&alias))? {
+        Origin::Alias(name) => Some(name),
+        Origin::Column(column) => Some(column.name.clone()),
+    }
+}
+
+/// The type that a table declares for the column at `index` of a plan, whatever it is called; `None` where it is an expression.
+pub(super) fn declared(plan: &LogicalPlan, index: usize) -> Option<DataType> {
+    match origin(plan, index, &Asked::Type)? {
+        Origin::Alias(_) => None,
+        Origin::Column(column) => Some(column.data_type),
+    }
+}
+
+/// What is asked of a column.
+enum Asked<'a> {
+    /// Its name, which may be an alias: how that was written, if it was.
+    Name(&'a dyn Fn(&str) -> Option<String>),
+    /// Its type.
+    Type,
+}
+
+/// Where a column of a plan comes from.
+enum Origin<'p> {
+    /// It has the name of an alias.
+    Alias(String),
+    /// It is a column of a table.
+    Column(&'p Column),
+}
+
+/// Where the column at `index` of a plan comes from.
+fn origin<'p>(plan: &'p LogicalPlan, index: usize, asked: &Asked<'_>) -> Option<Origin<'p>> {
     match plan {
-        LogicalPlan::Projection(node) => of_expr(node.expr.get(index)?, &node.input, names),
-        LogicalPlan::Aggregate(node) => of_expr(node.group_expr.get(index)?, &node.input, names),
+        LogicalPlan::Projection(node) => of_expr(node.expr.get(index)?, &node.input, asked),
+        LogicalPlan::Aggregate(node) => of_expr(node.group_expr.get(index)?, &node.input, asked),
         LogicalPlan::Window(node) => match index < node.input.schema().fields().len() {
-            true => spelling(&node.input, index, names),
+            true => origin(&node.input, index, asked),
             false => None,
         },
-        LogicalPlan::Filter(node) => spelling(&node.input, index, names),
-        LogicalPlan::Sort(node) => spelling(&node.input, index, names),
-        LogicalPlan::Limit(node) => spelling(&node.input, index, names),
-        LogicalPlan::Repartition(node) => spelling(&node.input, index, names),
-        LogicalPlan::Distinct(Distinct::All(input)) => spelling(input, index, names),
+        LogicalPlan::Filter(node) => origin(&node.input, index, asked),
+        LogicalPlan::Sort(node) => origin(&node.input, index, asked),
+        LogicalPlan::Limit(node) => origin(&node.input, index, asked),
+        LogicalPlan::Repartition(node) => origin(&node.input, index, asked),
+        LogicalPlan::Distinct(Distinct::All(input)) => origin(input, index, asked),
         LogicalPlan::Distinct(Distinct::On(node)) => {
-            of_expr(node.select_expr.get(index)?, &node.input, names)
+            of_expr(node.select_expr.get(index)?, &node.input, asked)
         }
-        LogicalPlan::SubqueryAlias(node) => spelling(&node.input, index, names),
-        LogicalPlan::Subquery(node) => spelling(&node.subquery, index, names),
-        LogicalPlan::RecursiveQuery(node) => spelling(&node.static_term, index, names),
-        LogicalPlan::Union(node) => spelling(node.inputs.first()?, index, names),
+        LogicalPlan::SubqueryAlias(node) => origin(&node.input, index, asked),
+        LogicalPlan::Subquery(node) => origin(&node.subquery, index, asked),
+        LogicalPlan::RecursiveQuery(node) => match asked {
+            Asked::Name(_) => origin(&node.static_term, index, asked),
+            Asked::Type => None,
+        },
+        LogicalPlan::Union(node) => match asked {
+            Asked::Name(_) => origin(node.inputs.first()?, index, asked),
+            Asked::Type => {
+                let mut types = node.inputs.iter().map(|input| declared(input, index));
+                let first = types.next().flatten();
+                match types.all(|other| other == first) {
+                    true => origin(node.inputs.first()?, index, asked),
+                    false => None,
+                }
+            }
+        },
         LogicalPlan::Join(node) => {
             let left = node.left.schema().fields().len();
             match node.schema.fields().len() {
-                both if both > left && index >= left => spelling(&node.right, index - left, names),
-                _ => spelling(&node.left, index, names),
+                both if both > left && index >= left => origin(&node.right, index - left, asked),
+                _ => origin(&node.left, index, asked),
             }
         }
         LogicalPlan::TableScan(scan) => {
@@ -115,7 +162,7 @@ fn spelling(plan: &LogicalPlan, index: usize, names: &Names) -> Option<String> {
                 Some(columns) => *columns.get(index)?,
                 None => index,
             };
-            Some(columns.columns().get(column)?.name.clone())
+            columns.columns().get(column).map(Origin::Column)
         }
         _ => None,
     }
@@ -128,15 +175,16 @@ fn columns_of(table: &dyn TableProvider) -> Option<&Schema> {
     stored.or_else(|| table.downcast_ref::<ExternalTable>().map(ExternalTable::columns))
 }
 
-fn of_expr(expr: &Expr, input: &LogicalPlan, names: &Names) -> Option<String> {
+fn of_expr<'p>(expr: &Expr, input: &'p LogicalPlan, asked: &Asked<'_>) -> Option<Origin<'p>> {
     match expr {
-        Expr::Column(column) => {
-            spelling(input, input.schema().maybe_index_of_column(column)?, names)
-        }
+        Expr::Column(column) => origin(input, input.schema().maybe_index_of_column(column)?, asked),
         Expr::Alias(alias) => {
-            let written = names.alias(&alias.name).map(str::to_owned);
+            let written = match asked {
+                Asked::Name(written) => written(&alias.name),
+                Asked::Type => None,
+            };
             // A list of columns after a table keeps names that it does not change.
-            written.or_else(|| of_expr(&alias.expr, input, names))
+            written.map(Origin::Alias).or_else(|| of_expr(&alias.expr, input, asked))
         }
         _ => None,
     }

@@ -43,7 +43,7 @@ use crate::names::{find_table, fold};
 use crate::rights::Rights;
 
 pub(crate) use postgres::PG_CATALOG;
-pub(crate) use spoken::spoken_names;
+pub(crate) use spoken::{spoken_calls, spoken_names};
 
 /// Definitions of windows that may be put in the place of their names.
 const WINDOW_COPIES_MAX: usize = 1_000;

@@ -262,6 +262,22 @@ pub(crate) fn spoken_names() -> impl Iterator<Item = &'static str> {
     listed.chain(renamed).chain(["time_bucket"])
 }
 
+/// These functions: names, how they are called, and what they stand for.
+pub(crate) fn spoken_calls() -> impl Iterator<Item = (&'static str, String, String)> {
+    let call = |name: &str, count: usize| {
+        let arguments: Vec<String> = (1..=count).map(|number| format!("${number}")).collect();
+        format!("{name}({})", arguments.join(", "))
+    };
+    let listed = SPOKEN.iter().chain(postgres::FUNCTIONS);
+    let listed =
+        listed.map(move |(name, count, text)| (*name, call(name, *count), (*text).to_owned()));
+    let renamed = RENAMED
+        .iter()
+        .map(|(theirs, ours)| (*theirs, format!("{theirs}(..)"), format!("{ours}(..)")));
+    let bins = ("time_bucket", call("time_bucket", 2), "date_bin($1, $2, origin)".to_owned());
+    listed.chain(renamed).chain([bins])
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
