@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 
 use super::domain::{Domain, Names};
-use super::{NotDistinct, Rows, push, restricted};
+use super::{NotDistinct, Rows, along, push, restricted};
 use crate::rules::refused;
 
 /// Whether the right side of a join names columns of the left.
@@ -46,6 +46,9 @@ pub(super) fn joined(join: Join, names: &Names) -> Result<Transformed<LogicalPla
     }
     let columns = join.schema.columns();
     let plan = without_mark(&join.right)?;
+    if let Some(along) = along::joined(&join, &plan, names)? {
+        return Ok(Transformed::yes(along));
+    }
     let domain = Domain::new(&plan, &Rows::new(join.left.as_ref().clone()), None, names)?;
     let (pushed, keys) = push::push(plan, &domain)?;
     let mut on: Vec<Expr> = join.on.iter().map(|(l, r)| l.clone().eq(r.clone())).collect();

@@ -13,6 +13,7 @@
 //! Subqueries within subqueries come first. Columns from two levels out are then outer columns of the domain of the inner
 //! one, so that it is a plan like others when the one around it has its turn.
 
+mod along;
 mod domain;
 mod empty;
 mod lateral;

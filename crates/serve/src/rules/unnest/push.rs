@@ -3,7 +3,7 @@
 //! | node | with the domain's columns `d` |
 //! |---|---|
 //! | anything that names no outer columns | its rows beside each row of the domain |
-//! | projection, filter, alias, DISTINCT, DISTINCT ON | the same, with `d` |
+//! | projection, filter, alias, DISTINCT, DISTINCT ON, unnest | the same, with `d` |
 //! | aggregates with GROUP BY | groups of `d` and the keys |
 //! | aggregates without | of the domain's rows LEFT JOIN the pushed input, which those without partner are no part of |
 //! | window | partitions of `d` and the keys |
@@ -20,7 +20,8 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprFunctionExt, FetchType, Filter, JoinType, Limit,
-    LogicalPlan, LogicalPlanBuilder, Projection, SkipType, SubqueryAlias, Union, Window, lit,
+    LogicalPlan, LogicalPlanBuilder, Projection, SkipType, SubqueryAlias, Union, Unnest, Window,
+    lit,
 };
 
 use super::NotDistinct;
@@ -80,7 +81,11 @@ pub(super) fn push(plan: LogicalPlan, domain: &Domain<'_>) -> Result<Pushed> {
         LogicalPlan::Distinct(Distinct::On(first)) => pushed_first(first, domain),
         LogicalPlan::RecursiveQuery(_) => refuse("WITH RECURSIVE"),
         LogicalPlan::Values(_) => refuse("VALUES"),
-        LogicalPlan::Unnest(_) => refuse("unnest()"),
+        LogicalPlan::Unnest(Unnest { input, exec_columns, options, .. }) => {
+            let (input, columns) = push(Arc::unwrap_or_clone(input), domain)?;
+            let unnest = Unnest::try_new(Arc::new(input), exec_columns, options)?;
+            Ok((LogicalPlan::Unnest(unnest), columns))
+        }
         LogicalPlan::Subquery(_) => refuse("LATERAL"),
         other => refuse(&other.display().to_string()),
     }

@@ -2,14 +2,16 @@
 
 use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
-    FunctionArg, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableAliasColumnDef,
-    TableFactor, TableFunctionArgs, TableWithJoins,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, JoinConstraint,
+    JoinOperator, ObjectName, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs,
+    TableWithJoins,
 };
 
 use super::function::function_name;
 use super::{Walk, Walker, refuse};
 use crate::external::reference::{self, ExternalReference};
 use crate::functions::TABLE_FUNCTIONS;
+use crate::functions::ordinals::ORDINALS;
 
 impl Walker<'_> {
     pub(super) fn table_with_joins(&mut self, table: &mut TableWithJoins) -> Result<()> {
@@ -116,8 +118,21 @@ impl Walker<'_> {
                 with_offset_alias: _,
                 with_ordinality,
             } => {
-                if *with_offset || *with_ordinality {
-                    return refuse("WITH ORDINALITY", "number the rows with row_number()");
+                if *with_offset {
+                    return refuse("WITH OFFSET", "write WITH ORDINALITY, which counts from 1");
+                }
+                if std::mem::take(with_ordinality) {
+                    let [list] = &array_exprs[..] else {
+                        return refuse(
+                            "WITH ORDINALITY of several lists",
+                            "write array_ordinals(list) as a further one",
+                        );
+                    };
+                    let numbers = ordinals_of(list)?;
+                    name_elements(alias, &["unnest", "ordinality"]);
+                    array_exprs.push(numbers);
+                } else if array_exprs.len() == 1 {
+                    name_elements(alias, &["unnest"]);
                 }
                 self.exprs(array_exprs)?;
                 self.optional_alias(alias)
@@ -235,6 +250,35 @@ impl Walker<'_> {
         }
         Ok(())
     }
+}
+
+/// Names the columns of unnest() that have no names as PostgreSQL does: the first as the table, which is `unnest` by itself.
+fn name_elements(alias: &mut Option<TableAlias>, columns: &[&str]) {
+    let alias = alias.get_or_insert_with(|| TableAlias {
+        explicit: true,
+        name: Ident::new(columns[0]),
+        columns: Vec::new(),
+        at: None,
+    });
+    for number in alias.columns.len()..columns.len() {
+        let name = match number {
+            0 => alias.name.clone(),
+            other => Ident::new(columns[other]),
+        };
+        alias.columns.push(TableAliasColumnDef { name, data_type: None });
+    }
+}
+
+/// The numbers of the elements of a list.
+fn ordinals_of(list: &Expr) -> Result<Expr> {
+    let call = super::spoken::expression(&format!("{ORDINALS}(NULL)"));
+    let Some(Expr::Function(mut call)) = call else {
+        return refuse("WITH ORDINALITY", "number the rows with row_number()");
+    };
+    if let FunctionArguments::List(arguments) = &mut call.args {
+        arguments.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(list.clone()))];
+    }
+    Ok(Expr::Function(call))
 }
 
 const SAMPLE_INSTEAD: &str = "write WHERE random() < 0.01";
