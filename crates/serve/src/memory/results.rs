@@ -36,8 +36,12 @@ use crate::error::to_datafusion;
 
 /// Share of the memory that one result of a batch may take.
 const RESULT_SHARE: usize = 16;
-/// Functions whose results can be much larger than what they are given, and how their size is known.
-const BOUNDED: [(&str, Grows); 24] = [
+/// Functions that compare each character of their first argument with each of the second.
+const PAIRING: [&str; 4] = ["levenshtein", "btrim", "ltrim", "rtrim"];
+/// Pairs of characters that a call may compare, some seconds of work: nothing ends it meanwhile, whatever time a statement has.
+const PAIRS_MAX: u64 = 4_000_000_000;
+/// Functions whose results can be much larger than what they are given, or that may take long, and how their size is known.
+const BOUNDED: [(&str, Grows); 25] = [
     ("repeat", Grows::Repeat),
     ("lpad", Grows::Pad),
     ("rpad", Grows::Pad),
@@ -63,6 +67,7 @@ const BOUNDED: [(&str, Grows); 24] = [
     ("substr_index", Grows::Times(1)),
     ("overlay", Grows::Concat),
     ("to_char", Grows::Format),
+    ("levenshtein", Grows::Not),
 ];
 
 /// How a result grows.
@@ -76,6 +81,8 @@ enum Grows {
     Times(u64),
     /// By its second argument, in which a letter may stand for a word.
     Format,
+    /// It is a number.
+    Not,
 }
 
 /// Puts functions that know how large their results become in place of those that do not.
@@ -216,6 +223,21 @@ impl Bounded {
         )))
     }
 
+    /// Refuses a call that would compare too many pairs of characters.
+    fn check_pairs(&self, args: &[ColumnarValue], rows: usize) -> Result<()> {
+        let name = self.inner.name();
+        let (true, [first, second, ..]) = (PAIRING.contains(&name), args) else { return Ok(()) };
+        let (first, second) = (lengths(first), lengths(second));
+        let pairs = (0..rows).map(|row| first.at(row).saturating_mul(second.at(row)));
+        let pairs = pairs.fold(0, u64::saturating_add);
+        match pairs > PAIRS_MAX {
+            false => Ok(()),
+            true => Err(to_datafusion(Error::Limit(format!(
+                "{name} would compare {pairs} pairs of characters at once, and {PAIRS_MAX} are the most (give it shorter texts)"
+            )))),
+        }
+    }
+
     /// Calls the function, which expects the type that it tells itself.
     fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let types = args.arg_fields.iter().map(|f| f.data_type().clone()).collect::<Vec<_>>();
@@ -312,6 +334,7 @@ impl ScalarUDFImpl for Bounded {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_array = args.args.iter().any(|arg| matches!(arg, ColumnarValue::Array(_)));
         let rows = if is_array { args.number_rows } else { 1 };
+        self.check_pairs(&args.args, rows)?;
         let sizes = self.sizes(&args.args, rows)?;
         let bytes = sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
         let made = if bytes <= self.bytes_max as u64 {
