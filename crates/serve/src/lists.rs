@@ -64,7 +64,7 @@ impl Lists {
     }
 }
 
-/// Appends the lists of an array whose type is that of the column, with their elements of 64 bits mapped.
+/// Appends the lists of an array whose type is that of the column.
 ///
 /// # Errors
 /// `Invalid` when an element is none of its type.
@@ -72,7 +72,6 @@ pub(crate) fn append_lists(
     array: &ArrayRef,
     column: &Column,
     element: ElementType,
-    map: impl Fn(i64) -> i64,
     out: &mut Strings,
 ) -> Result<()> {
     let array = array.as_list::<i32>();
@@ -87,11 +86,7 @@ pub(crate) fn append_lists(
         list.clear();
         if array.is_valid(row) {
             for item in offsets[row] as usize - first..offsets[row + 1] as usize - first {
-                let element = match element_at(&items, item) {
-                    Some(Element::Int(value)) => Some(Element::Int(map(value))),
-                    other => other,
-                };
-                put_element(&mut list, element.as_ref());
+                put_element(&mut list, element_at(&items, item).as_ref());
             }
         }
         if !out.has_room(list.len() as u64) {

@@ -171,7 +171,7 @@ impl ColumnRows {
                 }
             }
             (Values::Bytes(out), DataType::List(element)) => {
-                append_lists(array, column, element, |value| value, out)?;
+                append_lists(array, column, element, out)?;
             }
             (Values::Bytes(out), _) => match array.data_type() {
                 ArrowType::Utf8 => append_texts(array.as_string::<i32>(), column, out)?,

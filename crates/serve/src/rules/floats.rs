@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::cast::AsArray;
-use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::array::{Array, ArrayRef, make_array};
 use datafusion::arrow::datatypes::{DataType as ArrowType, Float32Type, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -34,6 +34,18 @@ pub(super) fn is_float(data_type: &ArrowType) -> bool {
     matches!(data_type, ArrowType::Float32 | ArrowType::Float64)
 }
 
+/// Whether values are such floats, or lists of them.
+pub(super) fn has_floats(data_type: &ArrowType) -> bool {
+    match data_type {
+        ArrowType::List(item)
+        | ArrowType::LargeList(item)
+        | ArrowType::FixedSizeList(item, _)
+        | ArrowType::ListView(item)
+        | ArrowType::LargeListView(item) => has_floats(item.data_type()),
+        other => is_float(other),
+    }
+}
+
 /// Floats with one NaN, and zeros as they are.
 pub(super) fn canonical_nans(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
@@ -51,7 +63,8 @@ pub(super) fn canonical_nans(array: ArrayRef) -> ArrayRef {
     }
 }
 
-fn canonical(array: ArrayRef) -> ArrayRef {
+/// The floats that stand for those of an array; of lists, lists of them.
+pub(super) fn canonical(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         ArrowType::Float64 => {
             Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(canonical_f64))
@@ -59,7 +72,20 @@ fn canonical(array: ArrayRef) -> ArrayRef {
         ArrowType::Float32 => {
             Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(canonical_f32))
         }
+        list if has_floats(list) => of_lists(&array),
         _ => array,
+    }
+}
+
+/// Lists, which are the same but for their elements.
+fn of_lists(array: &ArrayRef) -> ArrayRef {
+    let lists = array.to_data();
+    let items = lists.child_data().iter().map(|items| canonical(make_array(items.clone())));
+    let items = items.map(|items| items.to_data()).collect();
+    match lists.into_builder().child_data(items).build() {
+        Ok(lists) => make_array(lists),
+        // There are as many elements, of the same type.
+        Err(_) => Arc::clone(array),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Lists: keys by which they are compared, casts of their elements, and what there is not.
 //!
 //! The engine takes an element that is NULL for the least where it compares, and for the greatest where it sorts; -0 is below 0
-//! in it. The key of a list is what the store has of it, whose bytes are in its order, with one zero.
+//! in it. The key of a list is what the store has of it, whose bytes are in its order, with one zero and one NaN.
 //!
 //! A statement makes no list that is much longer than what it is given: those of the engine's functions that would are not
 //! listed, and what its planner makes of operators is refused here.
 
 use std::sync::Arc;
 
-use coload_types::{Column, DataType as StoredType, Strings, ordinal_from_f32, ordinal_from_f64};
+use coload_types::{Column, DataType as StoredType, Strings};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray, ListArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType as ArrowType, Field};
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use super::floats::{canonical, canonical_of, has_floats};
 use super::unary::Unary;
 use super::{call, convert, map_values, only, refused};
 use crate::lists::append_lists;
@@ -56,22 +57,26 @@ fn keys(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
         return Err(ArrowError::InvalidArgumentError(format!("{} has no key", array.data_type())));
     };
     let data_type = StoredType::List(element);
-    let lists = convert(array, &arrow_type(data_type))?;
-    let zeros = match element.data_type() {
-        StoredType::Double => Some((ordinal_from_f64(-0.0), ordinal_from_f64(0.0))),
-        StoredType::Real => Some((ordinal_from_f32(-0.0), ordinal_from_f32(0.0))),
-        _ => None,
-    };
-    let one_zero = |value| match zeros {
-        Some((below, above)) if value == below => above,
-        _ => value,
-    };
+    let lists = canonical(convert(array, &arrow_type(data_type))?);
     let mut bytes = Strings::default();
-    append_lists(&lists, &Column::new("list", data_type), element, one_zero, &mut bytes)
+    append_lists(&lists, &Column::new("list", data_type), element, &mut bytes)
         .map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
     let key = |row: usize| lists.is_valid(row).then(|| bytes.get(row));
     Ok(Arc::new((0..lists.len()).map(key).collect::<LargeBinaryArray>()))
 }
+
+/// Functions that compare elements, of which the engine takes floats in total order.
+const COMPARING: [&str; 9] = [
+    "array_distinct",
+    "array_has",
+    "array_max",
+    "array_min",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_remove_all",
+    "array_sort",
+];
 
 /// Refuses what makes long lists of short ones, and lists of lists; makes casts of elements those of SQL.
 pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -91,6 +96,16 @@ pub(super) fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
                 "greatest" | "least" if is_nested() => Err(refused(format!(
                     "{name} of lists is not supported: write CASE WHEN a < b THEN .. END"
                 ))),
+                _ if COMPARING.contains(&name) => {
+                    let mut changed = false;
+                    for arg in &mut function.args {
+                        if has_floats(&arg.get_type(schema)?) {
+                            *arg = canonical_of(std::mem::take(arg));
+                            changed = true;
+                        }
+                    }
+                    Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+                }
                 _ => Ok(Transformed::no(expr)),
             };
         }

@@ -12,6 +12,7 @@
 
 mod arithmetic;
 mod beside_floats;
+mod beside_lists;
 mod calendar;
 mod casts;
 mod date_bin;
@@ -101,6 +102,7 @@ static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
             Node(beside_floats::rewrite_node),
             Expressions(|expr, _, _| round::rewrite(expr)),
             Expressions(|expr, schema, _| beside_floats::rewrite(expr, schema)),
+            Expressions(|expr, schema, _| beside_lists::rewrite(expr, schema)),
             Expressions(microseconds::before),
         ],
     };

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
     when,
 };
 
-use super::floats::{canonical_of, is_float, one_nan};
+use super::floats::{canonical_of, has_floats, is_float, one_nan};
 use super::intervals::is_interval;
 use super::{intervals, lists, refused};
 
@@ -54,12 +54,12 @@ fn group_key(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if is_interval(&expr.get_type(schema)?) {
         return Err(refused(NO_GROUPS));
     }
-    if lists::is_list(&expr.get_type(schema)?) {
-        // Equal lists are grouped by their elements; the key stands for no list.
+    // Equal lists are grouped by their elements; the key of a list stands for none.
+    if !has_floats(&expr.get_type(schema)?) {
         return Ok(expr);
     }
     let name = expr.qualified_name();
-    let mapped = key(expr, schema)?;
+    let mapped = canonical_of(expr);
     if mapped.qualified_name() == name {
         Ok(mapped)
     } else {
@@ -92,6 +92,15 @@ pub(super) fn map_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Some(rows) => Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(rows)))),
             None => Transformed::no(LogicalPlan::Distinct(Distinct::All(input))),
         },
+        LogicalPlan::Distinct(Distinct::On(mut first)) => {
+            let schema = first.input.schema();
+            let keys = first.on_expr.iter().map(|key| map_group(key.clone(), schema));
+            let keys = keys.collect::<Result<Vec<_>>>()?;
+            let changed = keys != first.on_expr;
+            first.on_expr = keys;
+            let first = LogicalPlan::Distinct(Distinct::On(first));
+            if changed { Transformed::yes(first) } else { Transformed::no(first) }
+        }
         LogicalPlan::Sort(mut sort) => {
             map_sort(&mut sort)?;
             Transformed::yes(LogicalPlan::Sort(sort))
@@ -115,7 +124,7 @@ fn map_group(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         let has_float = set
             .distinct_expr()
             .iter()
-            .any(|e| e.get_type(schema).is_ok_and(|t| is_float(&t) || is_interval(&t)));
+            .any(|e| e.get_type(schema).is_ok_and(|t| has_floats(&t) || is_interval(&t)));
         if has_float {
             return Err(refused(
                 "grouping sets of floats or intervals are not supported: cast floats to a DECIMAL",
@@ -129,7 +138,7 @@ fn map_group(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 /// The rows of a plan with keys in the place of values; `None` when they are the same.
 fn canonical_rows(input: &Arc<LogicalPlan>) -> Result<Option<LogicalPlan>> {
     let schema = input.schema();
-    if !schema.fields().iter().any(|f| is_float(f.data_type()) || is_interval(f.data_type())) {
+    if !schema.fields().iter().any(|f| has_floats(f.data_type()) || is_interval(f.data_type())) {
         return Ok(None);
     }
     let columns = schema.columns().into_iter();
