@@ -1,6 +1,7 @@
 //! SQL on a store: `.slt` files, the 22 queries of TPC-H, what neither can say, and the server.
 #![allow(clippy::unwrap_used)]
 
+mod aggregate_arguments;
 mod aggregates;
 mod allowed;
 mod alters;
