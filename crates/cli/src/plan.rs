@@ -448,8 +448,10 @@ fn folder_columns(
             Ok(partition_columns(names)?.into_iter().filter(|new| !is_set(new)).collect())
         }
         Partitions::AreFound => {
-            let asked_for = request.set.iter().any(|set| set.value == SetValue::Partition);
-            let found = if asked_for { Vec::new() } else { clear_partition_columns(names) };
+            // Who says which columns there are, or which keys are, wants no others.
+            let is_said = request.select.is_some()
+                || request.set.iter().any(|set| set.value == SetValue::Partition);
+            let found = if is_said { Vec::new() } else { clear_partition_columns(names) };
             let found: Vec<SetColumn> = found.into_iter().filter(|new| !is_set(new)).collect();
             let Some(table) = table else { return Ok(found) };
             let of_table: Vec<SetColumn> =
@@ -482,7 +484,7 @@ fn have_all(
     };
     let Some(plan) = plan_with(&alone, |_| Ok(None))? else { return Ok(false) };
     let fields = &plan.request.schema;
-    let is_by_position = request.mapping.is_none() && request.select.is_none();
+    let is_by_position = request.mapping.is_none();
     Ok(folders.iter().any(|folder| fields.position(&folder.column).is_some())
         || (is_by_position && fields.len() >= table.len()))
 }

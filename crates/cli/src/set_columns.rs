@@ -237,7 +237,8 @@ impl SetColumns {
         let told = set.iter().filter(|set| is_known || has_new(&set.column));
         let told: Vec<&str> = told.map(|set| set.column.as_str()).collect();
         let columns = told.join(", ");
-        (!told.is_empty()).then(|| format!("columns from the paths: {columns} (--no-partitions)"))
+        (!told.is_empty())
+            .then(|| format!("columns from the paths: {columns} (--no-partitions says otherwise)"))
     }
 
     /// What stands in columns of the table that are neither set nor `made`, in a line if there are some.

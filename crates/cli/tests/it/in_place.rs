@@ -62,6 +62,9 @@ fn all_formats_and_many_files_are_read() {
     assert_eq!(answer(&sandbox, parts), ["2,2025"]);
     let count = "SELECT count(*), min(year) FROM read_csv('y/*/*.csv', partitions => true)";
     assert_eq!(answer(&sandbox, count), ["2,2024"]);
+    assert_eq!(answer(&sandbox, "SELECT * FROM 'y/*/*.csv' WHERE year = 2025"), ["2,y,2025"]);
+    let without = "SELECT * FROM read_csv('y/*/*.csv', hive_partitioning => false) WHERE v = 2";
+    assert_eq!(answer(&sandbox, without), ["2,y"]);
     let listed = "SELECT w FROM read_csv(['y/year=2025/b.csv', 'y/year=2024/a.csv'])";
     assert_eq!(answer(&sandbox, listed), ["y", "x"]);
     assert_eq!(answer(&sandbox, "SELECT \"o.w\" FROM read_json('j.jsonl') WHERE v = 2"), ["y"]);

@@ -144,6 +144,48 @@ fn folders_of_paths_are_columns() {
 }
 
 #[test]
+fn folders_are_columns_where_that_is_clear() {
+    let sandbox = Sandbox::new();
+    for (path, rows) in [
+        ("d/year=2026/a.csv", "a\n1\n"),
+        ("d/year=2027/b.csv", "a\n2\n"),
+        ("e/year=2028/c.csv", "a\n3\n"),
+        ("own/year=1/a.csv", "a,year\n1,2030\n"),
+        ("other/x=1/a.csv", "a\n1\n"),
+        ("no word/2 x=1/a.csv", "a\n1\n"),
+    ] {
+        sandbox.write(path, rows);
+    }
+    let all = "d/*/*.csv";
+    let run = load(&sandbox, &[all], &[]).ok();
+    assert!(run.err.contains("columns from the paths: year (--no-partitions"), "{}", run.err);
+    assert_eq!(export(&sandbox), "a,year\n1,2026\n2,2027\n");
+    // The table that is there has the column, and other inputs for it; a field of that name is the column.
+    load(&sandbox, &["e/*/*.csv"], &[]).ok();
+    load(&sandbox, &["own/*/*.csv"], &[]).ok();
+    load(&sandbox, &["own/*/*.csv"], &["--by-name"]).ok();
+    assert_eq!(export(&sandbox), "a,year\n1,2026\n2,2027\n3,2028\n1,2030\n1,2030\n");
+    load(&sandbox, &["own/*/*.csv"], &["--replace"]).ok();
+    assert_eq!(export(&sandbox), "a,year\n1,2030\n");
+    // A table without it stays as it is; and who says otherwise.
+    load(&sandbox, &[all], &["--no-partitions", "--replace"]).ok();
+    assert_eq!(export(&sandbox), "a\n1\n2\n");
+    load(&sandbox, &[all], &[]).ok();
+    assert_eq!(export(&sandbox), "a\n1\n2\n1\n2\n");
+    load(&sandbox, &[all], &["--select", "a * 2 AS a", "--replace"]).ok();
+    assert_eq!(export(&sandbox), "a\n2\n4\n");
+    load(&sandbox, &[all], &["--select", "a * 2 AS a", "--partitions", "--replace"]).ok();
+    assert_eq!(export(&sandbox), "a,year\n2,2026\n4,2027\n");
+    load(&sandbox, &[all], &["--columns", "a BIGINT, year SMALLINT", "--replace"]).ok();
+    assert_eq!(export(&sandbox), "a,year\n1,2026\n2,2027\n");
+    // Inputs that have not the same, and keys that are no words.
+    load(&sandbox, &["d/year=2026/a.csv", "other/x=1/a.csv"], &["--replace"]).ok();
+    assert_eq!(export(&sandbox), "a\n1\n1\n");
+    load(&sandbox, &["no word/2 x=1/a.csv"], &["--replace"]).ok();
+    assert_eq!(export(&sandbox), "a\n1\n");
+}
+
+#[test]
 fn paths_with_other_folders_are_told() {
     let sandbox = Sandbox::new();
     for path in ["d/year=1/a.csv", "d/year=2/b.csv", "d/c.csv", "d/x=1/x=2/d.csv", "d/y=1/e.csv"] {
