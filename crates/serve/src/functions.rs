@@ -6,6 +6,7 @@ mod digest;
 mod extract;
 mod own;
 mod type_name;
+mod uuid_text;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -15,6 +16,7 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
+pub(crate) use self::uuid_text::uuid_text;
 use crate::formats::with_checked_formats;
 use crate::statement::tree::spoken_names;
 

@@ -1,10 +1,15 @@
 //! INSERT and CREATE TABLE AS: the rows of a plan into new segments.
 
-use coload_store::{LoadKind, LoadMode, LoadTarget, OnConflict, OnExisting};
+use std::sync::Arc;
+
+use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting};
 use coload_types::{Error, Result};
-use datafusion::arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Schema as ArrowSchema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{LogicalPlan, WriteOp, dml::InsertOp};
+use datafusion::logical_expr::{LogicalPlan, Values, WriteOp, dml::InsertOp};
 use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
 use super::columns::table_name;
@@ -14,6 +19,7 @@ use super::spelling::renamed;
 use super::{Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
 use crate::database::Database;
+use crate::error::from_datafusion;
 use crate::external::{hold, load_of, run_load};
 use crate::names::{find_table, missing_table};
 use crate::rights::Role;
@@ -52,8 +58,7 @@ pub(crate) async fn plan(
     };
     let on_conflict = said.for_table(&table.name, &table.schema)?;
     // Who replaces rows takes some away, as UPDATE does.
-    let replaces = !matches!(on_conflict, OnConflict::Error | OnConflict::Ignore);
-    let role = if replaces { Role::Admin } else { Role::Load };
+    let role = if on_conflict.only_adds() { Role::Load } else { Role::Admin };
     rights.require(role, &table.name)?;
     let load = LoadTarget {
         name: table.name.clone(),
@@ -61,8 +66,28 @@ pub(crate) async fn plan(
         mode: LoadMode::Append,
     };
     let target = RowTarget { load, on_conflict };
-    let rows = dml.input.as_ref().clone();
+    let rows = with_nullable_values(&dml.input).map_err(from_datafusion)?;
     Ok(Insert { session: planning.session, target, rows })
+}
+
+/// The rows of an INSERT, whose VALUES may be NULL wherever they stand: who writes them says which column may not.
+pub(super) fn with_nullable_values(rows: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    if !rows.exists(|node| Ok(matches!(node, LogicalPlan::Values(_))))? {
+        return Ok(rows.clone());
+    }
+    let made = rows.clone().transform_up(|node| match node {
+        LogicalPlan::Values(Values { schema, values }) => {
+            let nullable = |(table, field): (Option<&TableReference>, &FieldRef)| {
+                let field = field.as_ref().clone().with_nullable(true);
+                (table.cloned(), Arc::new(field))
+            };
+            let fields = schema.iter().map(nullable).collect();
+            let schema = DFSchema::new_with_metadata(fields, schema.metadata().clone())?;
+            Ok(Transformed::yes(LogicalPlan::Values(Values { schema: Arc::new(schema), values })))
+        }
+        node => node.recompute_schema().map(Transformed::yes),
+    })?;
+    Ok(made.data)
 }
 
 impl Insert {
