@@ -13,7 +13,7 @@ use arrow_flight::FlightData;
 use coload_cluster::Table;
 use coload_ddl::create_table_sql;
 use coload_link::{Exchange, Message, Replies, exchange};
-use coload_store::{JournalEntry, LoadId, LoadJournal, LoadMode, OnConflict, Store};
+use coload_store::{JournalEntry, LoadId, LoadJournal, LoadMode, Store};
 use coload_threads::lock;
 use coload_types::{Error, Result, same_name};
 use coload_wire::{LoadDescription, LoadStage, LoadStatus, ServerLoad, ShareStatus, WELCOME, Work};
@@ -60,9 +60,7 @@ impl Need {
     /// What a load needs: rows that give way to its own are taken away, as by an UPDATE.
     pub(crate) fn of(description: &LoadDescription) -> Self {
         let LoadDescription { mode, on_conflict, delete_where, .. } = description;
-        let keeps_rows =
-            matches!(on_conflict, OnConflict::Error | OnConflict::Ignore | OnConflict::Reject);
-        match *mode != LoadMode::Replace && keeps_rows && delete_where.is_none() {
+        match *mode != LoadMode::Replace && on_conflict.only_adds() && delete_where.is_none() {
             true => Need::Add,
             false => Need::Replace,
         }

@@ -8,6 +8,7 @@ pub(crate) mod listing;
 pub(crate) mod ordinals;
 mod own;
 mod type_name;
+mod uuid_text;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -17,6 +18,7 @@ use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
+pub(crate) use self::uuid_text::uuid_text;
 use crate::formats::with_checked_formats;
 use crate::statement::tree::spoken_names;
 

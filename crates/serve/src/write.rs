@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Memory: a partition's codes and dictionaries, the rows that are gathered, and those that are being written; at most a
-//! share of the budget. It is taken from what statements may hold together; where that is used up, segments become
-//! smaller.
+//! share of the budget. It is taken from what statements may hold together; where that is used up, fragments become
+//! smaller first, as their pages leave the memory, and then segments.
 
 mod column;
 mod parallel;
@@ -41,6 +41,9 @@ const FRAGMENT_ROWS: usize = 1 << 16;
 const WRITER_SHARE: usize = 4;
 /// Parts of what a writer may hold in which it takes the rows of a batch: there has to be room for the next.
 const PARTS: usize = 4;
+/// Parts of it that may be left of a segment whose fragment has ended: if more is left the segment ends too, for there has to be room for the
+/// rows that are gathered and for those that are written.
+const LEFT_SHARE: usize = 2;
 /// What is taken of the memory for what is held: itself and what it grows into, its dictionary, this sorted, and the pages.
 const TIMES_HELD: usize = 6;
 
@@ -274,6 +277,10 @@ impl RowWriter {
             return Ok(());
         }
         self.hand_over().await?;
+        self.shrink().await?;
+        if self.reserve(self.held() + bytes) {
+            return Ok(());
+        }
         self.end_segment().await?;
         self.reservation.free();
         let needed = TIMES_HELD.saturating_mul(bytes);
@@ -303,16 +310,37 @@ impl RowWriter {
     async fn hand_over(&mut self) -> Result<()> {
         let rows = self.at_rest().await?;
         let Gathered { batches, rows: count, bytes, .. } = std::mem::take(&mut self.gathered);
-        let is_full = !self.reserve(rows.held_bytes() + bytes);
-        self.held_before = if is_full { 0 } else { rows.held_bytes() };
+        let left = match self.reserve(rows.held_bytes() + bytes) {
+            true => None,
+            false => Some(self.left_bytes(bytes)),
+        };
+        self.held_before = left.unwrap_or(rows.held_bytes());
         self.written_bytes = bytes;
-        let values = if is_full { usize::MAX } else { count * rows.width() };
+        let values = if left.is_some() { usize::MAX } else { count * rows.width() };
         self.writing = start(rows, values, move |rows| {
-            if is_full {
-                rows.end_segment()?;
+            if let Some(left) = left {
+                rows.shrink(left)?;
             }
             rows.take(batches)
         })?;
+        Ok(())
+    }
+
+    /// Bytes that may be left of a segment that has to become smaller, so that there is room for so many others.
+    fn left_bytes(&mut self, others: usize) -> usize {
+        let left = self.bytes_max / LEFT_SHARE;
+        let fits = self.reserve(left + others);
+        if fits { left } else { 0 }
+    }
+
+    /// Has the rows so far take less memory, and waits for it.
+    async fn shrink(&mut self) -> Result<()> {
+        let rows = self.at_rest().await?;
+        let left = self.left_bytes(0);
+        let values = rows.rows() * rows.width();
+        self.writing = start(rows, values, move |rows| rows.shrink(left))?;
+        let rows = self.at_rest().await?;
+        self.writing = Writing::AtRest(rows);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use coload_ddl::Key;
 use coload_types::{Error, Result};
 
 use crate::change::{LoadMode, LoadTarget, apply_load};
+use crate::index::Lost;
 use crate::keyed::{KeyConflicts, NewSegment, Origin, Resolved};
 use crate::load_record::LoadRecord;
 use crate::manifest::{Manifest, SegmentEntry, TableEntry};
@@ -21,6 +22,15 @@ pub(crate) fn with_dropped(
         OnConflict::Reject => KeyCounts { rejected: keys.rejected + dropped, ..keys },
         _ => KeyCounts { twice: keys.twice + dropped, ..keys },
     })
+}
+
+/// The counts of a load whose segments have so many rows, of which some gave way for values of UNIQUE.
+pub(crate) fn without_lost(keys: Option<KeyCounts>, rows: u64, lost: Lost) -> KeyCounts {
+    let keys = keys.unwrap_or(KeyCounts { added: rows, ..KeyCounts::default() });
+    let Lost { to_table, to_load } = lost;
+    let added = keys.added.saturating_sub(to_table + to_load);
+    let (ignored, twice) = (keys.ignored + to_table, keys.twice + to_load);
+    KeyCounts { added, ignored, twice, ..keys }
 }
 
 /// What a load adds to a version, but for its segments.

@@ -14,6 +14,7 @@ use crate::load_record::LoadRecord;
 use crate::manifest::{
     Manifest, SegmentEntry, TableEntry, ViewEntry, check_table_name, check_view,
 };
+use crate::on_conflict::TableKeys;
 use crate::row_change::carry_over;
 
 /// What a load does to its table.
@@ -111,11 +112,23 @@ pub(crate) fn apply_load(
 
 /// The key of the table that a load goes to, as it will be with the load.
 pub(crate) fn key_of<'a>(manifest: &'a Manifest, target: &'a LoadTarget) -> Option<&'a Key> {
+    schema_of(manifest, target).key()
+}
+
+/// What tells rows of that table apart.
+pub(crate) fn keys_of(manifest: &Manifest, target: &LoadTarget) -> TableKeys {
+    let schema = schema_of(manifest, target);
+    let has_unique = schema.indexes().iter().any(Index::is_unique);
+    TableKeys { key: schema.key().cloned(), has_unique }
+}
+
+/// The schema of that table, as far as the load does not change it.
+fn schema_of<'a>(manifest: &'a Manifest, target: &'a LoadTarget) -> &'a Schema {
     let table = match target.mode {
         LoadMode::Append => manifest.table(&target.name),
         LoadMode::Replace | LoadMode::Create => None,
     };
-    table.map_or(target.schema.key(), |table| table.schema.key())
+    table.map_or(&target.schema, |table| &table.schema)
 }
 
 /// Checks that a load fits the catalog, when it begins and again when it is published.

@@ -51,7 +51,7 @@ pub use entry::OrderedSegment;
 pub(crate) use keys::{key_of_row, read_keys, value_of_row};
 pub use look_up::{may_have_keys, row_of_key, rows_before_key};
 pub(crate) use order::write_in_order;
-pub(crate) use origin::{Origin, put_row_numbers};
+pub(crate) use origin::{OpenOrigin, Origin, put_row_numbers};
 pub use partition::{ColumnOf, SortedRows, is_in_order, sort_partition, write_reordered};
 pub(crate) use row_order::SegmentKeys;
 pub(crate) use sorted_load::{LoadFiles, OrderedLoad, order_load};

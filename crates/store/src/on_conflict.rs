@@ -1,6 +1,6 @@
 //! What becomes of records whose key is there already.
 
-use coload_ddl::{Key, Schema};
+use coload_ddl::{Index, Key, Schema};
 use coload_types::bytes::{ByteReader, put_varint};
 use coload_types::{Error, Result, Value};
 
@@ -13,8 +13,13 @@ pub enum OnConflict {
     /// Nothing is added, and the error names the key.
     #[default]
     Error,
-    /// The row of the table stays; of the records the first.
+    /// The row of the table stays; of the records the first. So it is with values of UNIQUE that come twice.
     Ignore,
+    /// As `Ignore` for the PRIMARY KEY; values of UNIQUE that come twice are an error.
+    IgnoreKey,
+    /// As `Ignore` for an index of UNIQUE, by its number in the schema of the load; keys of the PRIMARY KEY and values of other indexes that
+    /// come twice are an error.
+    IgnoreUnique(usize),
     /// As `Ignore`, and records that are left out are told with their places and set aside ([`crate::ReadyLoad::find_rejects`]).
     Reject,
     /// The row of the table gives way; of the records the last is added.
@@ -58,7 +63,16 @@ impl DeleteWhere {
     }
 }
 
-/// What became of the rows of a load into a table with a PRIMARY KEY: together as many as the load has, but for `deleted`.
+/// What tells rows of a table apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TableKeys {
+    /// Its key.
+    pub key: Option<Key>,
+    /// Whether it has an index of UNIQUE.
+    pub has_unique: bool,
+}
+
+/// What became of the rows of a load into a table with a PRIMARY KEY, or whose values of UNIQUE may come again: together as many as the load has, but for `deleted`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyCounts {
     /// Rows whose keys were not in the table.
@@ -89,6 +103,8 @@ const IGNORE: u8 = 1;
 const REPLACE: u8 = 2;
 const NEWEST: u8 = 3;
 const REJECT: u8 = 4;
+const IGNORE_KEY: u8 = 5;
+const IGNORE_UNIQUE: u8 = 6;
 
 impl OnConflict {
     /// Appends the rule as bytes; nothing where such keys are an error.
@@ -96,6 +112,11 @@ impl OnConflict {
         match self {
             OnConflict::Error => {}
             OnConflict::Ignore => out.push(IGNORE),
+            OnConflict::IgnoreKey => out.push(IGNORE_KEY),
+            OnConflict::IgnoreUnique(index) => {
+                out.push(IGNORE_UNIQUE);
+                put_varint(out, index as u64);
+            }
             OnConflict::Reject => out.push(REJECT),
             OnConflict::Replace | OnConflict::ReplaceOnce => out.push(REPLACE),
             OnConflict::Newest(column) => {
@@ -113,6 +134,9 @@ impl OnConflict {
         Ok(match reader.u8()? {
             IGNORE => OnConflict::Ignore,
             REJECT => OnConflict::Reject,
+            IGNORE_KEY => OnConflict::IgnoreKey,
+            // Whether the table has it is looked at when the load begins.
+            IGNORE_UNIQUE => OnConflict::IgnoreUnique(reader.varint_u32()? as usize),
             REPLACE => OnConflict::Replace,
             NEWEST => match reader.varint_u32()? as usize {
                 column if column < columns => OnConflict::Newest(column),
@@ -130,17 +154,53 @@ impl OnConflict {
         matches!(self, OnConflict::Error | OnConflict::ReplaceOnce | OnConflict::Reject)
     }
 
-    /// Checks that a table has what this speaks of.
+    /// Whether no row of the table gives way to one of the load.
+    pub fn only_adds(self) -> bool {
+        match self {
+            OnConflict::Error | OnConflict::Ignore | OnConflict::Reject => true,
+            OnConflict::IgnoreKey | OnConflict::IgnoreUnique(_) => true,
+            OnConflict::Replace | OnConflict::ReplaceOnce | OnConflict::Newest(_) => false,
+        }
+    }
+
+    /// Whether rows are left out for values of UNIQUE.
+    pub fn ignores_unique(self) -> bool {
+        matches!(self, OnConflict::Ignore | OnConflict::IgnoreUnique(_))
+    }
+
+    /// What it says of the PRIMARY KEY alone.
+    pub(crate) fn of_key(self) -> Self {
+        match self {
+            OnConflict::IgnoreKey => OnConflict::Ignore,
+            OnConflict::IgnoreUnique(_) => OnConflict::Error,
+            other => other,
+        }
+    }
+
+    /// Checks that a table has what this speaks of; `schema` is that of the load.
     ///
     /// # Errors
-    /// `Invalid` when it has no PRIMARY KEY, or not this column.
-    pub(crate) fn check(self, table: &str, schema: &Schema, key: Option<&Key>) -> Result<()> {
-        if self == OnConflict::Error {
-            return Ok(());
-        }
-        if !key.is_some_and(Key::is_unique) {
+    /// `Invalid` when it has no PRIMARY KEY, or not this column or index.
+    pub(crate) fn check(self, table: &str, schema: &Schema, keys: &TableKeys) -> Result<()> {
+        let has_key = keys.key.as_ref().is_some_and(Key::is_unique);
+        let fits = match self {
+            OnConflict::Error => true,
+            OnConflict::Ignore => has_key || keys.has_unique,
+            OnConflict::IgnoreUnique(index) => {
+                schema.indexes().get(index).is_some_and(Index::is_unique)
+            }
+            _ => has_key,
+        };
+        if !fits {
+            let or_unique = match self {
+                OnConflict::Ignore | OnConflict::IgnoreUnique(_) => " and no UNIQUE",
+                _ if keys.has_unique => {
+                    ", and of values of UNIQUE only ignore can be said, or MERGE INTO"
+                }
+                _ => "",
+            };
             return Err(Error::Invalid(format!(
-                "cannot tell conflicts of keys in table {table}: it has no PRIMARY KEY (make it with one, or leave out what \
+                "cannot tell conflicts of keys in table {table}: it has no PRIMARY KEY{or_unique} (make it with one, or leave out what \
                  is to happen on conflicts)"
             )));
         }

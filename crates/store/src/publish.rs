@@ -25,19 +25,19 @@ use coload_ddl::{Key, Schema};
 use coload_types::{Error, Result};
 
 use crate::addition::{Addition, new_segments};
-use crate::change::{LoadTarget, Outcome, check_target, key_of, replace_segments};
+use crate::change::{LoadTarget, Outcome, check_target, keys_of, replace_segments};
 use crate::deleted::{Deletions, settle};
 use crate::directory::{
     Layout, is_same_file, link_new, parse_segment_name, rename, segment_name, sync_dir, sync_file,
     write_new,
 };
 use crate::index::{Built, Checking, complete};
-use crate::keyed::{KeyConflicts, Keyed, Origin, SortTimes, TreeKey};
+use crate::keyed::{KeyConflicts, Origin, SortTimes, TreeKey};
 use crate::load_record::{LoadId, LoadRecord};
 use crate::lock::Lock;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::older_loads::move_out;
-use crate::on_conflict::{DeleteWhere, KeyCounts, OnConflict};
+use crate::on_conflict::{DeleteWhere, KeyCounts, OnConflict, TableKeys};
 use crate::row_change::{Basis, Changed, Fit, apply_deletions, delete_rows_of};
 use crate::segment_writer::SegmentWriter;
 use crate::snapshot::{ManifestKey, pin_newest};
@@ -57,8 +57,8 @@ pub struct LoadDir {
     work: WorkDir,
     target: LoadTarget,
     begun_on: Option<u64>,
-    /// The key of the table.
-    key: Option<Key>,
+    /// What tells rows of the table apart.
+    keys: TableKeys,
     /// What happens to keys that are there already.
     on_conflict: OnConflict,
     /// Which rows say that their keys go.
@@ -73,12 +73,12 @@ pub struct LoadDir {
     tree_ns: Arc<AtomicU64>,
 }
 
-/// Checks that a load fits the newest version; gives the id of its table if that is there, and the table's key.
-fn check_newest(store: &Store, target: &LoadTarget) -> Result<(Option<u64>, Option<Key>)> {
+/// Checks that a load fits the newest version; gives the id of its table if that is there, and the table's keys.
+fn check_newest(store: &Store, target: &LoadTarget) -> Result<(Option<u64>, TableKeys)> {
     let base = pin_newest(store)?;
     let begun_on = base.manifest.table(&target.name).map(|t| t.id);
     check_target(&base.manifest, target, begun_on)?;
-    Ok((begun_on, key_of(&base.manifest, target).cloned()))
+    Ok((begun_on, keys_of(&base.manifest, target)))
 }
 
 /// Checks that a load fits the newest version.
@@ -93,18 +93,18 @@ pub(crate) fn check_on_conflict(
     on_conflict: OnConflict,
     delete_where: Option<&DeleteWhere>,
 ) -> Result<()> {
-    let key = check_newest(store, target)?.1;
+    let keys = check_newest(store, target)?.1;
     let LoadTarget { name, schema, .. } = target;
-    on_conflict.check(name, schema, key.as_ref())?;
-    let check = |deletes: &DeleteWhere| deletes.check(name, schema, key.as_ref(), on_conflict);
+    on_conflict.check(name, schema, &keys)?;
+    let check = |deletes: &DeleteWhere| deletes.check(name, schema, keys.key.as_ref(), on_conflict);
     delete_where.map_or(Ok(()), check)
 }
 
 impl LoadDir {
     pub(crate) fn begin(store: &Store, target: LoadTarget) -> Result<Self> {
-        let (begun_on, key) = check_newest(store, &target)?;
+        let (begun_on, keys) = check_newest(store, &target)?;
         let work = WorkDir::make(store.layout())?;
-        Ok(LoadDir::of(store, work, target, (begun_on, key)))
+        Ok(LoadDir::of(store, work, target, (begun_on, keys)))
     }
 
     /// A load of a known id whose segments lie, durable, elsewhere and stay there: they get second names here.
@@ -114,28 +114,28 @@ impl LoadDir {
         (target, begun_on): (&LoadTarget, Option<u64>),
         from: &[Linked],
     ) -> Result<Self> {
-        let key = check_newest(store, target)?.1;
+        let keys = check_newest(store, target)?.1;
         let work = WorkDir::make_as(store.layout(), id)?;
         for (segment, path) in from {
             let to = work.join(&segment.file);
             link_new("store::publish::rename", path, &to)
                 .map_err(|e| Error::io("link a segment to", &to, &e))?;
         }
-        Ok(LoadDir::of(store, work, target.clone(), (begun_on, key)))
+        Ok(LoadDir::of(store, work, target.clone(), (begun_on, keys)))
     }
 
     fn of(
         store: &Store,
         work: WorkDir,
         target: LoadTarget,
-        (begun_on, key): (Option<u64>, Option<Key>),
+        (begun_on, keys): (Option<u64>, TableKeys),
     ) -> Self {
         LoadDir {
             store: store.clone(),
             work,
             target,
             begun_on,
-            key,
+            keys,
             on_conflict: OnConflict::Error,
             delete_where: None,
             origins: None,
@@ -161,7 +161,7 @@ impl LoadDir {
     /// `Invalid` when they do not fit the table.
     pub fn set_schema(&mut self, schema: Schema) -> Result<()> {
         self.target.schema = schema;
-        self.key = check_newest(&self.store, &self.target)?.1;
+        self.keys = check_newest(&self.store, &self.target)?.1;
         Ok(())
     }
 
@@ -184,10 +184,10 @@ impl LoadDir {
         let is_whole = schema.len() == self.target.schema.len()
             && pairs.into_iter().all(|(column, of_table)| column.name == of_table.name);
         // Columns that are read again are segments of their own, for a while.
-        let key = self.key.as_ref().filter(|_| is_whole);
+        let key = self.key().filter(|_| is_whole);
         let key = TreeKey::of(schema, key);
         let writer = SegmentWriter::create(&self.segment_path(number))?;
-        let writer = match self.key {
+        let writer = match self.keys.key {
             Some(_) => writer.synced_later(),
             None => writer,
         };
@@ -210,7 +210,7 @@ impl LoadDir {
 
     /// The key of the table, if it has one.
     pub fn key(&self) -> Option<&Key> {
-        self.key.as_ref()
+        self.keys.key.as_ref()
     }
 
     /// Makes the load visible, whole, as the store's next version, and returns that version.
@@ -230,14 +230,14 @@ impl LoadDir {
     /// # Errors
     /// `Invalid` when segments and record do not agree, `Unavailable` when the disk fails.
     pub fn ready(mut self, segments: Vec<SegmentEntry>, record: LoadRecord) -> Result<ReadyLoad> {
-        let segments = match self.key.is_some() && self.origins.is_none() {
+        let segments = match self.keys.key.is_some() && self.origins.is_none() {
             true => {
                 let sorting = self.usual_sorting()?;
                 self.put_in_order(segments, &sorting)?.into_iter().map(|s| s.entry).collect()
             }
             false => segments,
         };
-        self.on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
+        self.on_conflict.check(&self.target.name, &self.target.schema, &self.keys)?;
         check_record(&self.work, &self.target, (&segments, self.dropped), &record)?;
         install(self.store.layout(), &mut self.work, &segments)?;
         let conflicts = key_conflicts(&self, &segments);
@@ -286,7 +286,7 @@ impl ReadyLoad {
                 dir.target.name
             )));
         }
-        let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
+        let change = Addition::of(&dir.target, (dir.begun_on, dir.keys.key.as_ref()), record);
         change.apply(&store, &mut next, segments, conflicts.as_mut()).map(|_| ())
     }
 
@@ -304,7 +304,7 @@ impl ReadyLoad {
         let store = self.dir.store.clone();
         let mut fit = Fit::Fits;
         let ReadyLoad { dir, segments, record, conflicts } = &mut self;
-        let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
+        let change = Addition::of(&dir.target, (dir.begun_on, dir.keys.key.as_ref()), record);
         let version = commit(&store, &mut [&mut dir.work], Checking::NewRows, |manifest| {
             fit = apply_deletions(store.layout(), manifest, basis, deletions)?;
             if fit == Fit::Moved {
@@ -352,9 +352,7 @@ pub(crate) fn publish_deletions(
 
 /// What compares the keys of a load with those of its table, if they may come only once.
 fn key_conflicts(dir: &LoadDir, segments: &[SegmentEntry]) -> Option<KeyConflicts> {
-    let key = dir.key.as_ref().filter(|key| key.is_unique())?;
-    let (table, schema) = (&*dir.target.name, &dir.target.schema);
-    let of = Keyed { table, schema, key, on_conflict: dir.on_conflict };
+    let of = dir.keyed().filter(|of| of.key.is_unique())?;
     let origins = dir.origins.as_deref().unwrap_or_default();
     let conflicts = KeyConflicts::new(&dir.store, of, new_segments(segments, origins));
     Some(conflicts.with_deletes(dir.delete_where.clone()))
@@ -511,7 +509,7 @@ fn install(layout: &Layout, work: &mut WorkDir, segments: &[SegmentEntry]) -> Re
 fn commit(
     store: &Store,
     works: &mut [&mut WorkDir],
-    checking: Checking,
+    mut checking: Checking<'_>,
     mut change: impl FnMut(&mut Manifest) -> Result<Outcome>,
 ) -> Result<Option<u64>> {
     let layout = store.layout();
@@ -531,7 +529,7 @@ fn commit(
             return Ok(None);
         }
         if let Some(work) = works.first_mut() {
-            complete(store, work, (&base.manifest, &mut next), checking, &mut built)?;
+            complete(store, work, (&base.manifest, &mut next), &mut checking, &mut built)?;
             move_out(layout, work, &mut next)?;
             settle(layout, work, &mut next)?;
         }

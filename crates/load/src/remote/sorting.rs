@@ -47,8 +47,10 @@ impl SortRows {
             threads: resources.threads,
             policy: resources.dictionaries,
             limit: Grain::of(request, resources).dictionary_limit(),
-            // By their numbers places of records are told, and text is joined to rows that became text.
+            // By their numbers places of records are told, and text is joined to rows that became text; of values of UNIQUE, which only the
+            // server knows, the first row stays.
             tells_rows: key.is_unique() && request.on_conflict.tells_rows()
+                || request.on_conflict.ignores_unique()
                 || request.inferred.is_some(),
             key,
         })

@@ -101,8 +101,8 @@ fn model(
     let (mut own, mut counts) = (BTreeMap::new(), KeyCounts::default());
     // Of the row that is there and the one that comes the latter wins.
     let wins = |there: &Option<i64>, comes: &Option<i64>| match on_conflict {
-        OnConflict::Error => None,
-        OnConflict::Ignore | OnConflict::Reject => Some(false),
+        OnConflict::Error | OnConflict::IgnoreUnique(_) => None,
+        OnConflict::Ignore | OnConflict::IgnoreKey | OnConflict::Reject => Some(false),
         OnConflict::Replace | OnConflict::ReplaceOnce => Some(true),
         OnConflict::Newest(_) => Some(comes >= there),
     };

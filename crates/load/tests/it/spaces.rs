@@ -100,8 +100,11 @@ fn model(given: &[Given], how: &How) -> Option<Vec<Row>> {
         let group = groups.entry(key_of(&row, &how.key)).or_default();
         match (group.last_mut().filter(|_| how.key.is_unique()), how.on_conflict) {
             (None, _) => group.push(row),
-            (Some(_), OnConflict::Error | OnConflict::ReplaceOnce) => return None,
-            (Some(_), OnConflict::Ignore | OnConflict::Reject) => {}
+            (
+                Some(_),
+                OnConflict::Error | OnConflict::ReplaceOnce | OnConflict::IgnoreUnique(_),
+            ) => return None,
+            (Some(_), OnConflict::Ignore | OnConflict::IgnoreKey | OnConflict::Reject) => {}
             (Some(last), OnConflict::Replace) => *last = row,
             (Some(last), OnConflict::Newest(column)) if row[column] >= last[column] => *last = row,
             (Some(_), OnConflict::Newest(_)) => {}

@@ -38,6 +38,7 @@ use self::merged::{Actions, Merged, with_actions};
 use self::places_above::with_places;
 use self::shape::{Kind, insert_of, new_values, query_of, shape};
 use super::columns::table_name;
+use super::insert::with_nullable_values;
 use super::on_conflict::upsert_of;
 use super::{Parameters, Planning, count, nodes, stream, tree, unsupported};
 use crate::Answer;
@@ -161,7 +162,7 @@ async fn planned_insert(planning: &mut Planning, mut insert: SqlStatement) -> Re
         return Err(Error::Refused("internal error: an UPDATE planned another change".into()));
     }
     nodes::check_nodes(&dml.input)?;
-    Ok(dml.input.as_ref().clone())
+    with_nullable_values(&dml.input).map_err(from_datafusion)
 }
 
 /// The number of the table in a snapshot, which the caller must be allowed to change.

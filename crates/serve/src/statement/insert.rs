@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coload_store::{LoadKind, LoadMode, LoadTarget, OnConflict, OnExisting};
+use coload_store::{LoadKind, LoadMode, LoadTarget, OnExisting};
 use coload_types::{Error, Result};
 use datafusion::arrow::datatypes::{FieldRef, Schema as ArrowSchema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -58,8 +58,7 @@ pub(crate) async fn plan(
     };
     let on_conflict = said.for_table(&table.name, &table.schema)?;
     // Who replaces rows takes some away, as UPDATE does.
-    let replaces = !matches!(on_conflict, OnConflict::Error | OnConflict::Ignore);
-    let role = if replaces { Role::Admin } else { Role::Load };
+    let role = if on_conflict.only_adds() { Role::Load } else { Role::Admin };
     rights.require(role, &table.name)?;
     let load = LoadTarget {
         name: table.name.clone(),
@@ -67,27 +66,28 @@ pub(crate) async fn plan(
         mode: LoadMode::Append,
     };
     let target = RowTarget { load, on_conflict };
-    let rows = nullable_values(dml.input.as_ref().clone()).map_err(from_datafusion)?;
+    let rows = with_nullable_values(&dml.input).map_err(from_datafusion)?;
     Ok(Insert { session: planning.session, target, rows })
 }
 
-/// Rows of VALUES that may be NULL: the planner gives them the fields of the table without their names, and who writes the rows
-/// says which column may not be.
-fn nullable_values(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let nullable = plan.transform_up(|node| match node {
+/// The rows of an INSERT, whose VALUES may be NULL wherever they stand: who writes them says which column may not.
+pub(super) fn with_nullable_values(rows: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    if !rows.exists(|node| Ok(matches!(node, LogicalPlan::Values(_))))? {
+        return Ok(rows.clone());
+    }
+    let made = rows.clone().transform_up(|node| match node {
         LogicalPlan::Values(Values { schema, values }) => {
-            let field = |(qualifier, field): (Option<&TableReference>, &FieldRef)| {
-                (qualifier.cloned(), Arc::new(field.as_ref().clone().with_nullable(true)))
+            let nullable = |(table, field): (Option<&TableReference>, &FieldRef)| {
+                let field = field.as_ref().clone().with_nullable(true);
+                (table.cloned(), Arc::new(field))
             };
-            let fields = schema.iter().map(field).collect();
+            let fields = schema.iter().map(nullable).collect();
             let schema = DFSchema::new_with_metadata(fields, schema.metadata().clone())?;
-            let values = Values { schema: Arc::new(schema), values };
-            Ok(Transformed::yes(LogicalPlan::Values(values)))
+            Ok(Transformed::yes(LogicalPlan::Values(Values { schema: Arc::new(schema), values })))
         }
-        list @ LogicalPlan::Projection(_) => list.recompute_schema().map(Transformed::yes),
-        other => Ok(Transformed::no(other)),
-    });
-    nullable.map(|plan| plan.data)
+        node => node.recompute_schema().map(Transformed::yes),
+    })?;
+    Ok(made.data)
 }
 
 impl Insert {

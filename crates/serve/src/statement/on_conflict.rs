@@ -1,7 +1,7 @@
 //! ON CONFLICT of an INSERT: what happens to keys that are there already.
 //!
 //! ```text
-//!   ON CONFLICT [(key)] DO NOTHING                      the row of the table stays
+//!   ON CONFLICT [(key)] DO NOTHING                      the row of the table stays; without a key, that of any PRIMARY KEY or UNIQUE
 //!   ON CONFLICT (key) DO UPDATE SET a = excluded.a, ..  the new row takes its place, whole: each column that is not of the
 //!                                                       key is set to that of the new row
 //!   INSERT OR IGNORE, INSERT OR REPLACE                 the same
@@ -10,7 +10,7 @@
 //! The clause is taken out of the statement before that is planned as any INSERT. One that changes a row in another way is
 //! planned as a MERGE ([`super::change`]).
 
-use coload_ddl::{Key, Schema};
+use coload_ddl::{Index, Key, Schema};
 use coload_store::{OnConflict, Snapshot, TableEntry};
 use coload_types::{Error, Result};
 use datafusion::sql::sqlparser::ast::{
@@ -71,8 +71,14 @@ pub(super) fn upsert_of<'a>(
     // Who plans the INSERT says that the table is not there, or has no key.
     let index = find_table(snapshot, &table_name(table).ok()?)?;
     let TableEntry { name, schema, .. } = &snapshot.tables()[index];
-    let key = schema.key().filter(|key| key.is_unique() && rights.may_read(name))?;
-    let is_one = insert.or.is_none() && !replaces_rows(update, key, schema);
+    let key = schema.key().filter(|key| key.is_unique());
+    if key.is_none() && unique(schema).next().is_none() || !rights.may_read(name) {
+        return None;
+    }
+    let names_unique =
+        matches!(arbiter(clause.conflict_target.as_ref(), schema), Ok(Arbiter::Unique(_)));
+    let is_whole = !names_unique && key.is_some_and(|key| replaces_rows(update, key, schema));
+    let is_one = insert.or.is_none() && !is_whole;
     is_one.then_some(Upsert { table, insert, clause, update })
 }
 
@@ -82,8 +88,12 @@ impl Upsert<'_> {
     /// # Errors
     /// `Invalid` when the clause names another key than the table has.
     pub fn key_of(&self, table: &str, schema: &Schema) -> Result<Vec<usize>> {
-        of_clause(self.clause, table, schema)?;
-        key_of(table, schema).map(|key| key.columns().to_vec())
+        has_key(table, schema)?;
+        match arbiter(self.clause.conflict_target.as_ref(), schema)? {
+            Arbiter::Any => Err(unnamed(schema)),
+            Arbiter::Key(key) => Ok(key.columns().to_vec()),
+            Arbiter::Unique(index) => Ok(schema.indexes()[index].columns().to_vec()),
+        }
     }
 }
 
@@ -97,7 +107,10 @@ impl Said {
     pub fn for_table(&self, table: &str, schema: &Schema) -> Result<OnConflict> {
         let on_conflict = match self {
             Said::Nothing => return Ok(OnConflict::Error),
-            Said::Or(SqliteOnConflict::Ignore) => OnConflict::Ignore,
+            Said::Or(SqliteOnConflict::Ignore) => {
+                has_key(table, schema)?;
+                return Ok(OnConflict::Ignore);
+            }
             Said::Or(SqliteOnConflict::Replace) => OnConflict::ReplaceOnce,
             Said::Or(other) => {
                 return Err(unsupported(
@@ -114,49 +127,101 @@ impl Said {
 fn key_of<'a>(table: &str, schema: &'a Schema) -> Result<&'a Key> {
     schema.key().filter(|key| key.is_unique()).ok_or_else(|| {
         Error::Invalid(format!(
-            "ON CONFLICT: table {table} has no PRIMARY KEY, whose rows it is about (values of UNIQUE that are there fail an INSERT; \
-             MERGE .. WHEN NOT MATCHED THEN INSERT, or WHERE NOT EXISTS, leaves such rows out)"
+            "INSERT OR REPLACE: table {table} has no PRIMARY KEY, whose rows it is about (for UNIQUE write {INSTEAD})"
         ))
     })
 }
 
-fn of_clause(clause: &ConflictClause, table: &str, schema: &Schema) -> Result<OnConflict> {
-    let key = key_of(table, schema)?;
-    let ConflictClause { conflict_target, action } = clause;
-    match conflict_target {
-        None => {}
-        Some(ConflictTarget::Columns(columns)) => check_target(columns, key, schema)?,
-        Some(ConflictTarget::OnConstraint(_)) => {
-            return Err(unsupported("ON CONFLICT ON CONSTRAINT", "name the columns of the key"));
-        }
-    }
-    match action {
-        OnConflictAction::DoNothing => Ok(OnConflict::Ignore),
-        OnConflictAction::DoUpdate(_) => {
-            if conflict_target.is_none() {
-                return Err(Error::Invalid(format!(
-                    "ON CONFLICT DO UPDATE names the columns of the key: ON CONFLICT {}",
-                    key.sql(schema.columns()).trim_start_matches("PRIMARY KEY ")
-                )));
-            }
-            Ok(OnConflict::ReplaceOnce)
-        }
+/// Checks that a table has keys that a row may have in common with another.
+fn has_key(table: &str, schema: &Schema) -> Result<()> {
+    match schema.key().is_some_and(Key::is_unique) || unique(schema).next().is_some() {
+        true => Ok(()),
+        false => Err(Error::Invalid(format!(
+            "ON CONFLICT: table {table} has no PRIMARY KEY and no UNIQUE, whose rows it is about (MERGE .. WHEN NOT MATCHED THEN INSERT, or \
+             WHERE NOT EXISTS, leaves rows out)"
+        ))),
     }
 }
 
-/// Checks that columns are those of the key, in any order.
-fn check_target(columns: &[Ident], key: &Key, schema: &Schema) -> Result<()> {
-    let mut named: Vec<usize> =
+/// The indexes of UNIQUE with their numbers among all of the table.
+fn unique(schema: &Schema) -> impl Iterator<Item = (usize, &Index)> {
+    schema.indexes().iter().enumerate().filter(|(_, index)| index.is_unique())
+}
+
+/// The key that a clause is about.
+enum Arbiter<'a> {
+    /// All that the table has.
+    Any,
+    Key(&'a Key),
+    /// That of an index, by its number.
+    Unique(usize),
+}
+
+/// Finds the key whose columns a clause names, in any order.
+fn arbiter<'a>(target: Option<&ConflictTarget>, schema: &'a Schema) -> Result<Arbiter<'a>> {
+    let columns = match target {
+        None => return Ok(Arbiter::Any),
+        Some(ConflictTarget::Columns(columns)) => columns,
+        Some(ConflictTarget::OnConstraint(_)) => {
+            return Err(unsupported("ON CONFLICT ON CONSTRAINT", "name the columns of the key"));
+        }
+    };
+    let sorted = |columns: &[usize]| {
+        let mut columns = columns.to_vec();
+        columns.sort_unstable();
+        columns
+    };
+    let named: Vec<usize> =
         columns.iter().map(|column| position(column, schema)).collect::<Result<_>>()?;
-    let mut wanted = key.columns().to_vec();
-    named.sort_unstable();
-    wanted.sort_unstable();
-    match named == wanted {
-        true => Ok(()),
-        false => Err(Error::Invalid(format!(
+    let mut named = sorted(&named);
+    named.dedup();
+    let key = schema.key().filter(|key| key.is_unique());
+    if let Some(key) = key.filter(|key| sorted(key.columns()) == named) {
+        return Ok(Arbiter::Key(key));
+    }
+    let mut all = unique(schema);
+    let found = all.find(|(_, index)| sorted(index.columns()) == named);
+    found.map(|(number, _)| Arbiter::Unique(number)).ok_or_else(|| {
+        Error::Invalid(format!(
             "ON CONFLICT names other columns than {} of the table has",
-            key.sql(schema.columns())
-        ))),
+            keys_sql(schema)
+        ))
+    })
+}
+
+/// The keys of a table: `PRIMARY KEY (a), UNIQUE (b)`.
+fn keys_sql(schema: &Schema) -> String {
+    let key = schema.key().filter(|key| key.is_unique()).map(|key| key.sql(schema.columns()));
+    let unique = unique(schema).map(|(_, index)| index.sql(schema.columns()));
+    key.into_iter().chain(unique).collect::<Vec<_>>().join(" or ")
+}
+
+/// The error for an update without columns.
+fn unnamed(schema: &Schema) -> Error {
+    let key = schema.key().filter(|key| key.is_unique()).map(|key| key.sql(schema.columns()));
+    let all = key.into_iter().chain(unique(schema).map(|(_, index)| index.sql(schema.columns())));
+    let first = all.map(|sql| sql[sql.find('(').unwrap_or(0)..].to_owned()).next();
+    Error::Invalid(format!(
+        "ON CONFLICT DO UPDATE names the columns of the key: ON CONFLICT {}",
+        first.unwrap_or_default()
+    ))
+}
+
+fn of_clause(clause: &ConflictClause, table: &str, schema: &Schema) -> Result<OnConflict> {
+    has_key(table, schema)?;
+    let arbiter = arbiter(clause.conflict_target.as_ref(), schema)?;
+    match (&clause.action, arbiter) {
+        (OnConflictAction::DoNothing, Arbiter::Any) => Ok(OnConflict::Ignore),
+        (OnConflictAction::DoNothing, Arbiter::Unique(index)) => {
+            Ok(OnConflict::IgnoreUnique(index))
+        }
+        // Where there is no UNIQUE the two are one, which clusters know.
+        (OnConflictAction::DoNothing, Arbiter::Key(_)) => match unique(schema).next() {
+            Some(_) => Ok(OnConflict::IgnoreKey),
+            None => Ok(OnConflict::Ignore),
+        },
+        (OnConflictAction::DoUpdate(_), Arbiter::Any) => Err(unnamed(schema)),
+        (OnConflictAction::DoUpdate(_), _) => Ok(OnConflict::ReplaceOnce),
     }
 }
 

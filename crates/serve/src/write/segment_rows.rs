@@ -100,6 +100,20 @@ impl SegmentRows {
         if self.page_rows.len() >= FRAGMENTS_MAX { self.end_segment() } else { Ok(()) }
     }
 
+    /// Has the rows so far take so many bytes at most: the fragment ends, and its final pages are written; if that is not enough, the segment
+    /// ends too.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn shrink(&mut self, bytes_max: usize) -> Result<()> {
+        self.end_fragment()?;
+        self.flush(1)?;
+        match self.held_bytes() > bytes_max || self.page_rows.len() >= FRAGMENTS_MAX {
+            true => self.end_segment(),
+            false => Ok(()),
+        }
+    }
+
     /// Makes a segment of the rows so far, if there are any.
     ///
     /// # Errors

@@ -111,7 +111,8 @@ fn long_sums_and_lists_of_any_numbers_are_planned_soon() {
         let began = Instant::now();
         assert_eq!(rows(database, &sql).unwrap(), count);
         let took = began.elapsed();
-        assert!(took < Duration::from_secs(60), "{took:?}: {}..", &sql[..60]);
+        // What grows with the square of a statement takes seconds here, and on a slow machine a minute; more is worse.
+        assert!(took < Duration::from_secs(300), "{took:?}: {}..", &sql[..60]);
     }
 }
 

@@ -9,6 +9,7 @@ use coload_types::{Error, Result};
 
 use super::build::{build_index, bytes_held};
 use super::file::{ALIGNMENT, IndexTree, MAGIC, PutBytes, SegmentIndex};
+use super::give_way::GivingWay;
 use super::unique::check_unique;
 use crate::Store;
 use crate::deleted::FilePart;
@@ -20,10 +21,12 @@ use crate::snapshot::open_segment;
 use crate::work_dir::WorkDir;
 
 /// Whether rows of a version that are new may have keys of others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checking {
+#[derive(Debug)]
+pub(crate) enum Checking<'a> {
     /// They may.
     NewRows,
+    /// They may, and those of these loads give way then.
+    GivingWay(&'a mut [GivingWay]),
     /// They are rows that were there: segments were merged.
     SameRows,
 }
@@ -43,8 +46,8 @@ struct Growing {
     end: u64,
 }
 
-/// Builds the trees that segments of a version lack, takes away those that no index of their table has, and checks that no key of a UNIQUE index
-/// comes twice. `base` is the version before.
+/// Builds the trees that segments of a version lack, takes away those that no index of their table has, takes out rows that give way, and checks
+/// that no key of a UNIQUE index comes twice. `base` is the version before.
 ///
 /// # Errors
 /// `Invalid` when such a key comes twice; `Corrupt` when a segment is not what was written; `Unavailable` when the disk fails.
@@ -52,7 +55,7 @@ pub(crate) fn complete(
     store: &Store,
     work: &mut WorkDir,
     (base, next): (&Manifest, &mut Manifest),
-    checking: Checking,
+    checking: &mut Checking<'_>,
     built: &mut Built,
 ) -> Result<()> {
     for table in &mut next.tables {
@@ -88,10 +91,14 @@ pub(crate) fn complete(
         }
     }
     built.sync(store.layout())?;
-    if checking == Checking::NewRows {
-        next.tables.iter().try_for_each(|table| check_table(store, base, table))?;
+    match checking {
+        Checking::SameRows => return Ok(()),
+        Checking::NewRows => {}
+        Checking::GivingWay(loads) => {
+            loads.iter_mut().try_for_each(|load| load.apply(store, next))?;
+        }
     }
-    Ok(())
+    next.tables.iter().try_for_each(|table| check_table(store, base, table))
 }
 
 /// Compares the keys of segments that a table did not have before, or of all for an index that it did not have.

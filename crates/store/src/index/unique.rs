@@ -24,7 +24,7 @@ use crate::{ColumnStats, Store};
 const ASKED_SHARE: u64 = 64;
 
 /// A segment of which keys are compared.
-struct Side<'a> {
+pub(super) struct Side<'a> {
     entry: &'a SegmentEntry,
     index: Arc<SegmentIndex>,
     deleted: RoaringBitmap,
@@ -64,10 +64,12 @@ pub(super) fn check_unique(
     Ok(())
 }
 
-struct Of<'a> {
-    store: &'a Store,
-    table: &'a TableEntry,
-    index: &'a Index,
+/// An index of a table.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub store: &'a Store,
+    pub table: &'a TableEntry,
+    pub index: &'a Index,
 }
 
 impl<'a> Of<'a> {
@@ -75,7 +77,11 @@ impl<'a> Of<'a> {
         &self.table.schema
     }
 
-    fn open(&self, entry: &'a SegmentEntry) -> Result<Side<'a>> {
+    /// Opens a segment of the table.
+    ///
+    /// # Errors
+    /// `Corrupt` when its tree or its deleted rows are not what was written.
+    pub fn open(&self, entry: &'a SegmentEntry) -> Result<Side<'a>> {
         let tree = entry.trees.iter().find(|tree| tree.columns == self.index.columns());
         let tree = tree.ok_or_else(|| {
             Error::Refused(format!("internal error: segment {} without a tree", entry.file))
@@ -89,7 +95,7 @@ impl<'a> Of<'a> {
     }
 
     /// Whether the first column may have a value in both, as far as bounds tell.
-    fn overlap(&self, a: &SegmentEntry, b: &SegmentEntry) -> bool {
+    pub fn overlap(&self, a: &SegmentEntry, b: &SegmentEntry) -> bool {
         let column = self.index.columns()[0];
         if self.is_float(column) {
             return true;
@@ -110,6 +116,29 @@ impl<'a> Of<'a> {
 
     /// Compares the rows of a segment with each other.
     fn check_alone(&self, side: &Side<'_>) -> Result<()> {
+        self.for_each_repeated(side, |rows| match rows {
+            [a, b, ..] => Err(self.twice((side, *a), (side, *b))?),
+            _ => Ok(()),
+        })
+    }
+
+    /// Looks for the keys of the first among those of the second.
+    fn compare(&self, few: &Side<'_>, many: &Side<'_>) -> Result<()> {
+        self.for_each_met(few, many, |own, others| match (own.first(), others.first()) {
+            (Some(a), Some(b)) => Err(self.twice((few, *a), (many, *b))?),
+            _ => Ok(()),
+        })
+    }
+
+    /// Tells the rows of each key that several rows of a segment have, but for those that are deleted.
+    ///
+    /// # Errors
+    /// `Corrupt` when the tree is not what was written; those of `tell`.
+    pub fn for_each_repeated(
+        &self,
+        side: &Side<'_>,
+        mut tell: impl FnMut(&[u32]) -> Result<()>,
+    ) -> Result<()> {
         let (tree, bytes) = side.index.tree();
         if tree.keys() == side.entry.rows {
             return Ok(());
@@ -122,17 +151,22 @@ impl<'a> Of<'a> {
             if entries.end - entries.start < 2 || self.has_null(key) {
                 return Ok(());
             }
-            let mut live = side.live(entries)?.into_iter();
-            match (live.next(), live.next()) {
-                (Some(a), Some(b)) => Err(self.twice((side, a), (side, b))?),
-                _ => Ok(()),
-            }
+            tell(&side.live(entries)?)
         });
         side.index.checked(walked)
     }
 
-    /// Looks for the keys of the first among those of the second.
-    fn compare(&self, few: &Side<'_>, many: &Side<'_>) -> Result<()> {
+    /// Tells the rows in both segments of each key that they have in common, but for those that are deleted; of the first, which should have fewer
+    /// keys, each is looked for in the second.
+    ///
+    /// # Errors
+    /// As [`Self::for_each_repeated`].
+    pub fn for_each_met(
+        &self,
+        few: &Side<'_>,
+        many: &Side<'_>,
+        mut tell: impl FnMut(&[u32], &[u32]) -> Result<()>,
+    ) -> Result<()> {
         let (tree, bytes) = few.index.tree();
         let (other, other_bytes) = many.index.tree();
         let asks = few.index.keys().saturating_mul(ASKED_SHARE) < many.index.keys();
@@ -151,10 +185,7 @@ impl<'a> Of<'a> {
             let Some(found) = found.filter(|_| !self.has_null(key)) else { return Ok(()) };
             let own = few.live(few.index.entries(own)?)?;
             let others = many.live(many.index.entries(found..found + 1)?)?;
-            match (own.first(), others.first()) {
-                (Some(a), Some(b)) => Err(self.twice((few, *a), (many, *b))?),
-                _ => Ok(()),
-            }
+            tell(&own, &others)
         });
         few.index.checked(walked)
     }
@@ -196,6 +227,11 @@ impl<'a> Of<'a> {
 }
 
 impl Side<'_> {
+    /// How many keys it has.
+    pub fn keys(&self) -> u64 {
+        self.index.keys()
+    }
+
     /// The rows of entries that are not deleted.
     fn live(&self, entries: std::ops::Range<u64>) -> Result<Vec<u32>> {
         let mut rows = self.index.rows(entries)?;

@@ -40,6 +40,8 @@ pub(crate) struct Keyed<'a> {
     pub schema: &'a Schema,
     pub key: &'a Key,
     pub on_conflict: OnConflict,
+    /// Whether it is asked which rows of the load rows of its segments are.
+    pub tells_rows: bool,
 }
 
 /// A segment that is added.
@@ -224,11 +226,11 @@ impl KeyConflicts {
                     return Ok(());
                 }
                 let stays = match self.on_conflict {
-                    OnConflict::Error => {
+                    OnConflict::Error | OnConflict::IgnoreUnique(_) => {
                         let place = (row, new.origin.number(new_row));
                         return Err(self.in_table(&own, new_row, &old.file, place)?);
                     }
-                    OnConflict::Ignore | OnConflict::Reject => true,
+                    OnConflict::Ignore | OnConflict::IgnoreKey | OnConflict::Reject => true,
                     OnConflict::Replace | OnConflict::ReplaceOnce => false,
                     OnConflict::Newest(_) => winner.is_first_newer(row, new_row)?,
                 };

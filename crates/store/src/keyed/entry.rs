@@ -38,7 +38,7 @@ pub(crate) fn put_entry_in_order(
         let (writer, to) = writer()?;
         let sources = std::slice::from_ref(&file);
         let (summary, new_columns) = write_in_order(sources, &rows, &writer, (space, with))?;
-        if of.key.is_unique() {
+        if of.key.is_unique() || of.tells_rows {
             let numbers = numbers_of(origin, &file, &rows)?;
             origin.order = Some((order_path(&to), RowNumbers::OfSegment));
             write_order(&order_path(&to), &numbers)?;

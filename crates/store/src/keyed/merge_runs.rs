@@ -89,7 +89,7 @@ impl MergedColumns<'_> {
     pub fn finish(self, of: Keyed<'_>, path: &Path) -> Result<Merged> {
         let MergedColumns { slices, rows, writer, columns, page_rows, first_stats } = self;
         let summary = writer.finish(columns.clone(), page_rows)?;
-        let origin = match of.key.is_unique() && of.on_conflict.tells_rows() {
+        let origin = match of.tells_rows {
             true => put_load_order(path, &rows, &load_rows(&slices)?)?,
             false => Origin { before: 0, order: None },
         };

@@ -116,8 +116,11 @@ pub(super) fn choose_rows(
     newest: impl FnOnce(usize) -> Result<Newest>,
 ) -> Result<Option<Vec<u32>>> {
     let values = match on_conflict {
-        OnConflict::Error | OnConflict::ReplaceOnce => return Ok(None),
-        OnConflict::Ignore | OnConflict::Reject | OnConflict::Replace => None,
+        OnConflict::Error | OnConflict::ReplaceOnce | OnConflict::IgnoreUnique(_) => {
+            return Ok(None);
+        }
+        OnConflict::Ignore | OnConflict::IgnoreKey => None,
+        OnConflict::Reject | OnConflict::Replace => None,
         OnConflict::Newest(column) => Some(newest(column)?),
     };
     let value = |(plain, float): &Newest, row: u32| {

@@ -8,6 +8,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use coload_space::Mapped;
 use coload_types::{Error, Result};
 
 /// Extension of the file beside a segment that tells where its rows come from.
@@ -84,6 +85,20 @@ impl Origin {
 }
 
 impl Origin {
+    /// The same, to be asked for many rows.
+    ///
+    /// # Errors
+    /// `Unavailable` when the file with the numbers cannot be read.
+    pub fn open(&self) -> Result<OpenOrigin> {
+        let before = self.before;
+        let Some((path, numbers)) = &self.order else {
+            return Ok(OpenOrigin { before, order: None });
+        };
+        let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
+        let map = Mapped::map(&file).map_err(|e| Error::io("map", path, &e))?;
+        Ok(OpenOrigin { before, order: Some((map, *numbers, path.clone())) })
+    }
+
     /// Tells the number of each of the first rows of the segment, from 0 on.
     ///
     /// # Errors
@@ -103,6 +118,33 @@ impl Origin {
             Ok(())
         };
         read().map_err(|e| Error::io("read", path, &e))
+    }
+}
+
+/// An origin whose file is mapped.
+#[derive(Debug)]
+pub(crate) struct OpenOrigin {
+    before: u64,
+    order: Option<(Mapped, RowNumbers, PathBuf)>,
+}
+
+impl OpenOrigin {
+    /// The number of a row among all of the load, in the order of the input and from 0 on.
+    ///
+    /// # Errors
+    /// `Corrupt` when the file does not have it.
+    pub fn number(&self, row: u32) -> Result<u64> {
+        let Some((map, numbers, path)) = &self.order else {
+            return Ok(self.before + u64::from(row));
+        };
+        let (width, mut bytes) = (numbers.bytes(), [0; size_of::<u64>()]);
+        let at = row as usize * width;
+        let given = map.get(at..at + width);
+        given.into_iter().for_each(|given| bytes[..width].copy_from_slice(given));
+        match given.is_some() && !map.is_damaged() {
+            true => Ok(self.before + u64::from_le_bytes(bytes)),
+            false => Err(Error::corrupt(path, format!("no number of row {row}"))),
+        }
     }
 }
 
@@ -210,6 +252,10 @@ mod tests {
             let rows: Vec<u32> = (0..given.len() as u32).rev().collect();
             write_load_order(&order_path(&path), &rows, &of).unwrap();
             let origin = Origin { before: 0, order: Some((order_path(&path), numbers)) };
+            let open = origin.open().unwrap();
+            let numbers = given.iter().rev().zip(0..);
+            numbers.for_each(|(wanted, row)| assert_eq!(open.number(row).unwrap(), *wanted));
+            assert!(open.number(given.len() as u32).is_err());
             let mut told = Vec::new();
             origin.for_each(rows.len() as u64, |_, row| told.push(row)).unwrap();
             assert_eq!(told, given.iter().rev().copied().collect::<Vec<_>>());

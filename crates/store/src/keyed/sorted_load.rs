@@ -179,7 +179,7 @@ fn sort_piece(
         return Ok(Piece { entry, before, ends, sorted: Sorted::Stays });
     };
     let mut run = write_run_in_order(&segment, &rows, (of.schema, of.key), sorting)?;
-    if of.key.is_unique() && of.on_conflict.tells_rows() {
+    if of.tells_rows {
         run.put_numbers(&numbers_of(&origin, &segment, &rows)?)?;
     }
     drop((segment, rows));

@@ -28,7 +28,7 @@ impl LoadDir {
     /// # Errors
     /// `Invalid` when the table has no PRIMARY KEY.
     pub fn set_on_conflict(&mut self, on_conflict: OnConflict) -> Result<()> {
-        on_conflict.check(&self.target.name, &self.target.schema, self.key.as_ref())?;
+        on_conflict.check(&self.target.name, &self.target.schema, &self.keys)?;
         self.on_conflict = on_conflict;
         Ok(())
     }
@@ -39,9 +39,23 @@ impl LoadDir {
     /// `Invalid` when the table has no PRIMARY KEY or no such column, or its rows do not give way ([`Self::set_on_conflict`]).
     pub fn set_delete_where(&mut self, delete_where: DeleteWhere) -> Result<()> {
         let LoadTarget { name, schema, .. } = &self.target;
-        delete_where.check(name, schema, self.key.as_ref(), self.on_conflict)?;
+        delete_where.check(name, schema, self.key(), self.on_conflict)?;
         self.delete_where = Some(delete_where);
         Ok(())
+    }
+
+    /// Whether rows of it give way for values of UNIQUE.
+    pub(super) fn ignores_unique(&self) -> bool {
+        self.keys.has_unique && self.on_conflict.ignores_unique()
+    }
+
+    /// What its rows are put in order and compared by, if its table has a key.
+    pub(super) fn keyed(&self) -> Option<Keyed<'_>> {
+        let LoadDir { target: LoadTarget { name, schema, .. }, keys, on_conflict, .. } = self;
+        let key = keys.key.as_ref()?;
+        let tells_rows =
+            key.is_unique() && on_conflict.of_key().tells_rows() || self.ignores_unique();
+        Some(Keyed { table: name, schema, key, on_conflict: on_conflict.of_key(), tells_rows })
     }
 
     /// Puts the rows of all segments into one order, that of the table's key; where there is none they stay. Segments that are not
@@ -56,15 +70,13 @@ impl LoadDir {
         segments: Vec<SegmentEntry>,
         sorting: &Sorting,
     ) -> Result<Vec<OrderedSegment>> {
-        let (Some(key), None) = (&self.key, &self.origins) else {
+        let (Some(of), None) = (self.keyed(), &self.origins) else {
             let as_it_is = |entry| OrderedSegment { entry, columns: None };
             return Ok(segments.into_iter().map(as_it_is).collect());
         };
         let numbers = segments.iter().filter_map(|s| parse_segment_name(&s.file)).map(|(_, n)| n);
         let next = numbers.max().map_or(0, |number| number + 1);
         let before: u64 = segments.iter().map(|segment| segment.rows).sum();
-        let (table, schema) = (&*self.target.name, &self.target.schema);
-        let of = Keyed { table, schema, key, on_conflict: self.on_conflict };
         let trees_before = self.sort_times().nodes;
         let OrderedLoad { segments, origins, mut times } = while_sizes_repeat(|| {
             order_load(of, segments, &mut Files { dir: self, next }, sorting)
@@ -122,8 +134,8 @@ impl LoadFiles for Files<'_> {
     }
 
     fn writer(&self, path: &Path) -> Result<SegmentWriter> {
-        let LoadDir { target, key, tree_ns, .. } = self.dir;
-        let key = TreeKey::of(&target.schema, key.as_ref());
+        let LoadDir { target, keys, tree_ns, .. } = self.dir;
+        let key = TreeKey::of(&target.schema, keys.key.as_ref());
         Ok(SegmentWriter::create(path)?.with_key(key).with_tree_clock(tree_ns))
     }
 }

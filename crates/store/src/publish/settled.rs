@@ -13,9 +13,10 @@ use coload_types::{Error, Result};
 use roaring::RoaringTreemap;
 
 use super::{ReadyLoad, Shown, commit};
-use crate::addition::{Addition, added_to, with_dropped};
+use crate::addition::{Addition, added_to, new_segments, with_dropped, without_lost};
 use crate::change::Outcome;
-use crate::index::Checking;
+use crate::index::{Checking, GivingWay};
+use crate::keyed::Origin;
 use crate::manifest::SegmentEntry;
 use crate::on_conflict::OnConflict;
 use crate::snapshot::pin_newest;
@@ -125,14 +126,17 @@ impl ReadyLoad {
         let store = self.dir.store.clone();
         let on_conflict = self.dir.on_conflict;
         let mut loads: Vec<ReadyLoad> = [self].into_iter().chain(others).collect();
+        let mut giving_way: Vec<GivingWay> = loads.iter().filter_map(giving_way).collect();
+        let first_gives = loads.first().is_some_and(|load| load.dir.ignores_unique());
         let (mut works, mut changes) = (Vec::new(), Vec::new());
         for ReadyLoad { dir, segments, record, conflicts } in &mut loads {
-            let change = Addition::of(&dir.target, (dir.begun_on, dir.key.as_ref()), record);
+            let change = Addition::of(&dir.target, (dir.begun_on, dir.keys.key.as_ref()), record);
             works.push(&mut dir.work);
             changes.push((change, &dir.target, segments, conflicts));
         }
         let mut keys = None;
-        let version = commit(&store, &mut works, Checking::NewRows, |manifest| {
+        let checking = Checking::GivingWay(&mut giving_way);
+        let version = commit(&store, &mut works, checking, |manifest| {
             for (_, target, _, conflicts) in &mut changes {
                 if let Some(conflicts) = conflicts
                     && !conflicts.is_as_told(added_to(manifest, target))?
@@ -155,10 +159,41 @@ impl ReadyLoad {
             };
             return Ok(Settled::Moved(Box::new(first), loads.collect()));
         };
+        let rows = loads.first().map_or(0, |load| load.record.rows - load.dir.dropped);
+        let keys = match giving_way.first().filter(|_| first_gives) {
+            Some(first) => Some(without_lost(keys, rows, first.lost())),
+            None => keys,
+        };
         let keys =
             with_dropped(keys, loads.first().map_or(0, |load| load.dir.dropped), on_conflict);
         drop(loads);
         let _ = store.clean();
         Ok(Settled::Shown(Shown { version, keys }))
     }
+}
+
+/// What has rows of a load give way to others with the same values of UNIQUE, if it says so.
+fn giving_way(load: &ReadyLoad) -> Option<GivingWay> {
+    let ReadyLoad { dir, segments, .. } = load;
+    if !dir.ignores_unique() {
+        return None;
+    }
+    let new = match &dir.origins {
+        Some(origins) => new_segments(segments, origins),
+        None => {
+            let mut before = 0;
+            let origins = segments.iter().map(|segment| {
+                let origin = Origin { before, order: None };
+                before += segment.rows;
+                origin
+            });
+            new_segments(segments, &origins.collect::<Vec<_>>())
+        }
+    };
+    let only = match dir.on_conflict {
+        OnConflict::IgnoreUnique(index) => dir.target.schema.indexes().get(index),
+        _ => None,
+    };
+    let only = only.map(|index| index.columns().to_vec());
+    Some(GivingWay::new((&dir.target.name, dir.id()), only, new))
 }

@@ -25,7 +25,7 @@ pub type Row = (i64, String, Option<i64>);
 
 const PAGE_ROWS: usize = 7;
 
-fn schema(key: &[usize]) -> Schema {
+pub fn schema(key: &[usize]) -> Schema {
     let columns =
         [("a", DataType::BigInt), ("b", DataType::Varchar(None)), ("v", DataType::BigInt)];
     let column = |(name, data_type): (&str, DataType)| {
@@ -38,10 +38,15 @@ fn schema(key: &[usize]) -> Schema {
 }
 
 fn target(key: &[usize]) -> LoadTarget {
-    LoadTarget { name: "t".into(), schema: schema(key), mode: LoadMode::Append }
+    target_of(schema(key))
 }
 
-fn values(row: &Row) -> [Option<Value>; 3] {
+/// The table of a schema of the same columns.
+pub fn target_of(schema: Schema) -> LoadTarget {
+    LoadTarget { name: "t".into(), schema, mode: LoadMode::Append }
+}
+
+pub fn values(row: &Row) -> [Option<Value>; 3] {
     let text = Value::Bytes(row.1.as_bytes().into());
     [Some(Value::Int(row.0)), Some(text), row.2.map(Value::Int)]
 }
@@ -74,7 +79,18 @@ pub fn load(
     segments: &[Vec<Row>],
     on_conflict: OnConflict,
 ) -> Result<Shown> {
-    let mut load = store.begin_load(target(key))?;
+    load_into(store, target(key), segments, on_conflict)
+}
+
+/// A load of some segments into a table.
+pub fn load_into(
+    store: &Store,
+    target: LoadTarget,
+    segments: &[Vec<Row>],
+    on_conflict: OnConflict,
+) -> Result<Shown> {
+    let schema = target.schema.clone();
+    let mut load = store.begin_load(target)?;
     load.set_on_conflict(on_conflict)?;
     let mut entries = Vec::new();
     for (number, rows) in (0..).zip(segments.iter().filter(|rows| !rows.is_empty())) {
@@ -82,7 +98,7 @@ pub fn load(
             0 => DictionaryPolicy::Auto,
             _ => DictionaryPolicy::Always,
         };
-        let summary = write_rows(load.segment_writer(number, &schema(key))?, rows, policy);
+        let summary = write_rows(load.segment_writer(number, &schema)?, rows, policy);
         entries.push(summary.entry(load.id(), number));
     }
     let mut record = LoadRecord::new(load.id(), LoadKind::Append);
@@ -140,6 +156,7 @@ fn model_load(
         counts.twice += 1;
         match on_conflict {
             OnConflict::Error | OnConflict::ReplaceOnce => return None,
+            OnConflict::IgnoreKey | OnConflict::IgnoreUnique(_) => return None,
             OnConflict::Replace => {}
             OnConflict::Newest(_) if row.2 >= before.2 => {}
             OnConflict::Ignore | OnConflict::Reject | OnConflict::Newest(_) => {
@@ -152,6 +169,7 @@ fn model_load(
         match (next.get(&key), on_conflict) {
             (None, _) => counts.added += 1,
             (Some(_), OnConflict::Error) => return None,
+            (Some(_), OnConflict::IgnoreKey | OnConflict::IgnoreUnique(_)) => return None,
             (Some(_), OnConflict::Replace | OnConflict::ReplaceOnce) => counts.replaced += 1,
             (Some(there), OnConflict::Newest(_)) if row.2 >= there.2 => counts.replaced += 1,
             (Some(_), OnConflict::Ignore | OnConflict::Reject | OnConflict::Newest(_)) => {

@@ -10,6 +10,7 @@ mod crash;
 mod deleted;
 mod example;
 mod faults;
+mod give_way;
 mod identity;
 mod indexes;
 mod loads;

@@ -6,13 +6,16 @@
 //!          WHEN MATCHED AND c THEN UPDATE SET n = t.n + excluded.n  WHEN NOT MATCHED THEN INSERT VALUES (excluded.k, ..)
 //! ```
 //!
-//! The rows are planned as those of the INSERT, cast to the columns of the table and with their defaults.
+//! The rows are planned as those of the INSERT, cast to the columns of the table and with their defaults. A UUID is text for the engine, and
+//! becomes the text that the column would have of it.
 
 use std::sync::Arc;
 
 use coload_ddl::Schema;
-use coload_types::{Error, Result};
+use coload_types::{DataType, Error, Result};
 use datafusion::datasource::ViewTable;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DoUpdate, Expr as SqlExpr, Ident, Merge, MergeAction, MergeInsertKind,
     ObjectName, ObjectNamePart, Parens, Statement as SqlStatement, TableFactor,
@@ -21,6 +24,8 @@ use datafusion::sql::sqlparser::ast::{
 use super::super::Planning;
 use super::super::on_conflict::Upsert;
 use super::shape::{no_template, template};
+use crate::error::from_datafusion;
+use crate::functions::uuid_text;
 
 /// Name of the table of the rows: a control character, so that no statement can mean it.
 const ROWS: &str = "\u{1}inserted";
@@ -40,6 +45,7 @@ pub(super) async fn as_merge(
     let mut insert = insert.clone();
     insert.on = None;
     let rows = super::planned_insert(planning, SqlStatement::Insert(insert)).await?;
+    let rows = with_uuids(rows, schema).map_err(from_datafusion)?;
     planning.add_table(ROWS, Arc::new(ViewTable::new(rows, None)));
     let text = "MERGE INTO t USING s AS excluded ON true WHEN MATCHED AND true THEN UPDATE SET a = 1 \
                 WHEN NOT MATCHED THEN INSERT VALUES (1)";
@@ -59,6 +65,19 @@ pub(super) async fn as_merge(
     let new = schema.columns().iter().map(|c| column_of(&Ident::new(EXCLUDED), &c.name)).collect();
     values.rows = vec![Parens::with_empty_span(new)];
     Ok(merge)
+}
+
+/// Rows whose columns are those of a table, with the texts that it has of UUIDs.
+fn with_uuids(rows: LogicalPlan, schema: &Schema) -> DataFusionResult<LogicalPlan> {
+    if schema.columns().iter().all(|column| column.data_type != DataType::Uuid) {
+        return Ok(rows);
+    }
+    let columns = rows.schema().columns().into_iter().zip(schema.columns());
+    let made = columns.map(|(name, column)| match column.data_type {
+        DataType::Uuid => uuid_text(Expr::Column(name.clone())).alias(name.name),
+        _ => Expr::Column(name),
+    });
+    LogicalPlanBuilder::from(rows.clone()).project(made.collect::<Vec<_>>())?.build()
 }
 
 fn set_name(table: &mut TableFactor, to: ObjectName) -> Result<()> {
