@@ -67,6 +67,23 @@ impl FunctionRewrite for Joining {
     }
 }
 
+/// VALUES with long literals as they were written: none is copied for rows, and rows of one column have one type.
+pub(crate) fn texts_of_values(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(plan, LogicalPlan::Values(_)) {
+        return Ok(Transformed::no(plan));
+    }
+    plan.map_expressions(|value| {
+        value.transform_up(|part| {
+            Ok(match part {
+                Expr::Literal(ScalarValue::Utf8View(text), metadata) => {
+                    Transformed::yes(Expr::Literal(ScalarValue::Utf8(text), metadata))
+                }
+                other => Transformed::no(other),
+            })
+        })
+    })
+}
+
 /// `||` of the engine, of two values or of a chain of them.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Join {

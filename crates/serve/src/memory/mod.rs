@@ -28,7 +28,7 @@ use std::sync::Arc;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionConfig;
 
-pub(crate) use concat::batch_rows;
+pub(crate) use concat::{batch_rows, texts_of_values};
 pub(crate) use held::{held_bytes, sliced_bytes};
 pub(crate) use joins::execute;
 pub(crate) use narrow::{narrow_inputs, text_bytes};

@@ -67,6 +67,8 @@ pub(crate) use floats::canonical_f64;
 pub(crate) use guard::{physical_plan, physical_plan_fitted};
 use pass::{Pass, Schemas, Step};
 
+use crate::memory::texts_of_values;
+
 /// Puts the rules into a session that has the engine's defaults.
 pub(crate) fn build(builder: SessionStateBuilder) -> Result<SessionState> {
     let mut planners = SessionStateDefaults::default_expr_planners();
@@ -98,6 +100,7 @@ static ANALYZER: LazyLock<Analyzer> = LazyLock::new(|| {
         name: "before_types",
         schemas: Schemas::Changed,
         steps: vec![
+            Node(texts_of_values),
             Node(set_operations::number_rows),
             Node(beside_floats::rewrite_node),
             Expressions(|expr, _, _| round::rewrite(expr)),

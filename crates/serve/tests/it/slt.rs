@@ -109,7 +109,7 @@ macro_rules! files {
 }
 
 files! {
-    aggregates alter answers catalog changes checks copy ddl indexes insert keys merge names nulls pg_catalog predicates schemas spoken subqueries syntax types unsupported views years
+    aggregates alter answers catalog changes checks copy ddl indexes insert keys lists merge names nulls pg_catalog predicates schemas spoken subqueries syntax types unsupported views years
 }
 
 #[test]
