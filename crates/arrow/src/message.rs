@@ -64,6 +64,8 @@ pub fn starts_stream(head: &[u8]) -> bool {
 
 /// Least bytes of metadata: they are padded, and have a table at least.
 const METADATA_BYTES_MIN: usize = 16;
+/// A bare message starts with where its table is, which is less than this; a length of old is more, as no schema is so short.
+const ROOT_OFFSET_MAX: u32 = 48;
 /// Marks before which a bare schema is tried, of which a schema itself has hardly one.
 const MARKS_TRIED: usize = 16;
 
@@ -85,7 +87,7 @@ pub enum BareSchema {
 /// # Errors
 /// `Damaged` when no message is found behind it.
 pub fn bare_schema(bytes: &[u8]) -> Result<BareSchema> {
-    let starts_bare = |first: u32| (1..METADATA_BYTES_MIN as u32).contains(&first);
+    let starts_bare = |first: u32| (1..ROOT_OFFSET_MAX).contains(&first);
     let first = bytes.first_chunk::<4>().map(|first| u32::from_le_bytes(*first));
     if !first.is_some_and(starts_bare) {
         return Ok(BareSchema::No);

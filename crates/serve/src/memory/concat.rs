@@ -18,7 +18,7 @@ use datafusion::logical_expr::expr::{BinaryExpr, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, Values, Volatility,
 };
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as Physical, Column};
@@ -69,19 +69,30 @@ impl FunctionRewrite for Joining {
 
 /// VALUES with long literals as they were written: none is copied for rows, and rows of one column have one type.
 pub(crate) fn texts_of_values(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if !matches!(plan, LogicalPlan::Values(_)) {
+    let LogicalPlan::Values(Values { schema, mut values }) = plan else {
         return Ok(Transformed::no(plan));
-    }
-    plan.map_expressions(|value| {
-        value.transform_up(|part| {
-            Ok(match part {
-                Expr::Literal(ScalarValue::Utf8View(text), metadata) => {
-                    Transformed::yes(Expr::Literal(ScalarValue::Utf8(text), metadata))
-                }
-                other => Transformed::no(other),
-            })
+    };
+    let as_written = |part| {
+        Ok(match part {
+            Expr::Literal(ScalarValue::Utf8View(text), metadata) => {
+                Transformed::yes(Expr::Literal(ScalarValue::Utf8(text), metadata))
+            }
+            other => Transformed::no(other),
         })
-    })
+    };
+    let mut changed = false;
+    for (column, field) in schema.fields().iter().enumerate() {
+        if *field.data_type() != DataType::Utf8 {
+            continue;
+        }
+        for row in &mut values {
+            let value = std::mem::take(&mut row[column]).transform_up(as_written)?;
+            changed |= value.transformed;
+            row[column] = value.data;
+        }
+    }
+    let plan = LogicalPlan::Values(Values { schema, values });
+    Ok(if changed { Transformed::yes(plan) } else { Transformed::no(plan) })
 }
 
 /// `||` of the engine, of two values or of a chain of them.
