@@ -3,8 +3,8 @@
 use coload_types::Result;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, JoinConstraint,
-    JoinOperator, ObjectName, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs,
-    TableWithJoins,
+    JoinOperator, ObjectName, ObjectNamePart, TableAlias, TableAliasColumnDef, TableFactor,
+    TableFunctionArgs, TableWithJoins,
 };
 
 use super::function::function_name;
@@ -87,6 +87,9 @@ impl Walker<'_> {
     }
 
     fn factor_here(&mut self, factor: &mut TableFactor) -> Result<()> {
+        if let Some(unnest) = unnest_of_lateral(factor) {
+            *factor = unnest;
+        }
         match factor {
             TableFactor::Table { .. } => match self.view(factor) {
                 Some(looked) => looked,
@@ -282,3 +285,23 @@ fn ordinals_of(list: &Expr) -> Result<Expr> {
 }
 
 const SAMPLE_INSTEAD: &str = "write WHERE random() < 0.01";
+
+/// `LATERAL unnest(x)`, which the parser takes for a function like others, as `unnest(x)`, which sees the tables before it anyway.
+fn unnest_of_lateral(factor: &TableFactor) -> Option<TableFactor> {
+    let TableFactor::Function { lateral: true, name, args, with_ordinality, alias } = factor else {
+        return None;
+    };
+    let [ObjectNamePart::Identifier(name)] = &name.0[..] else { return None };
+    let lists = args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(list)) => Some(list.clone()),
+        _ => None,
+    });
+    let array_exprs = lists.collect::<Option<Vec<_>>>()?;
+    name.value.eq_ignore_ascii_case("unnest").then(|| TableFactor::UNNEST {
+        alias: alias.clone(),
+        array_exprs,
+        with_offset: false,
+        with_offset_alias: None,
+        with_ordinality: *with_ordinality,
+    })
+}
