@@ -92,15 +92,6 @@ pub(super) fn map_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Some(rows) => Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(rows)))),
             None => Transformed::no(LogicalPlan::Distinct(Distinct::All(input))),
         },
-        LogicalPlan::Distinct(Distinct::On(mut first)) => {
-            let schema = first.input.schema();
-            let keys = first.on_expr.iter().map(|key| map_group(key.clone(), schema));
-            let keys = keys.collect::<Result<Vec<_>>>()?;
-            let changed = keys != first.on_expr;
-            first.on_expr = keys;
-            let first = LogicalPlan::Distinct(Distinct::On(first));
-            if changed { Transformed::yes(first) } else { Transformed::no(first) }
-        }
         LogicalPlan::Sort(mut sort) => {
             map_sort(&mut sort)?;
             Transformed::yes(LogicalPlan::Sort(sort))
