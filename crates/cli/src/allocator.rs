@@ -110,18 +110,16 @@ pub fn keep_freed_pages(memory: usize) {
 
 /// Memory of a load that gives back what it freed after [`SOON`]; 0 for others.
 static BUDGET: AtomicUsize = AtomicUsize::new(0);
-/// Share of the budget that is not to be taken by what was freed, while sizes repeat: what comes next may need as much. Where it needs more
-/// it says so.
+/// Share of the budget that is not to be taken by what was freed, while sizes repeat: what comes next may need as much.
 const ROOM_SHARE: usize = 6;
 
 /// What is done while rows are put in order: sizes repeat, but seldom within [`SOON`], and at some moments little is needed. So pages are
 /// kept, and given back at these moments if there are too many.
 pub const FREED_PAGES: FreedPages = FreedPages {
     keep: || set_delay_of_sorts(UNTIL_TOLD),
-    relieve: |bytes| {
+    relieve: || {
         let budget = BUDGET.load(Ordering::Relaxed);
-        let room = usize::try_from(bytes).unwrap_or(usize::MAX).clamp(budget / ROOM_SHARE, budget);
-        if budget > 0 && anonymous_bytes() > budget - room {
+        if budget > 0 && anonymous_bytes() > budget - budget / ROOM_SHARE {
             // SAFETY: looks at the heap of this thread and at pages that belong to none, which takes no lock that this
             // thread may hold.
             unsafe { mi_collect(true) }

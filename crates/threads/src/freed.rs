@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 pub struct FreedPages {
     /// Keeps what is freed from now on.
     pub keep: fn(),
-    /// Gives back what was freed, if the process has more than it should where the work takes so many bytes more.
-    pub relieve: fn(u64),
+    /// Gives back what was freed, if the process has more than it should.
+    pub relieve: fn(),
     /// Gives back what was freed, for the process needs little until it ends.
     pub leave: fn(),
     /// Does with what is freed as before [`Self::keep`].
@@ -33,7 +33,7 @@ pub fn while_sizes_repeat<T>(work: impl FnOnce() -> T) -> T {
     impl Drop for Repeating {
         fn drop(&mut self) {
             if let Some(freed) = FREED.get() {
-                (freed.relieve)(0);
+                (freed.relieve)();
                 (freed.as_before)();
             }
         }
@@ -47,13 +47,8 @@ pub fn while_sizes_repeat<T>(work: impl FnOnce() -> T) -> T {
 
 /// Says that the work takes little at this moment.
 pub fn relieve() {
-    relieve_for(0);
-}
-
-/// The same before the work takes so many bytes, in sizes that were not freed before.
-pub fn relieve_for(bytes: u64) {
     if let Some(freed) = FREED.get() {
-        (freed.relieve)(bytes);
+        (freed.relieve)();
     }
 }
 

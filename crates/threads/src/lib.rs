@@ -15,9 +15,7 @@ pub use clock::{
     Started, Step, StepClock, epoch_us, peak_memory_bytes, process_cpu_ns, thread_cpu_ns,
     thread_run_and_wait_ns,
 };
-pub use freed::{
-    FreedPages, leave_beside, relieve, relieve_for, tell_freed_pages, while_sizes_repeat,
-};
+pub use freed::{FreedPages, leave_beside, relieve, tell_freed_pages, while_sizes_repeat};
 pub use in_order::{in_order, map_in_order};
 pub use lock::lock;
 pub use spawn::{Thread, drop_elsewhere, join_all, spawn};

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use coload_threads::{in_order, relieve_for};
+use coload_threads::{in_order, relieve};
 use coload_transform::{
     KeyOrder, KeyPart, KeySample, SortedKeys, Splitters, put_compared_key, put_key, shared_bytes,
     sort_bucket,
@@ -26,8 +26,6 @@ const SAMPLED_PAGES: usize = 32;
 /// Bytes of a key as it is sorted for each of its bytes as it is stored, about, and those of a number.
 const STORED_TIMES: u64 = 2;
 const NUMBER_BYTES: u64 = 8;
-/// Tenths of the bytes of keys that their buckets take at most while they grow.
-const GROWN_TENTHS: u64 = 15;
 /// Bytes that stand before a key.
 const HEAD_BYTES: u64 = 5;
 
@@ -284,8 +282,7 @@ fn sort_sampled<T: Send>(
 ) -> Result<()> {
     let splitters = Splitters::of(sample, count(keys) as u64);
     for pass in splitters.passes(memory / KEYS_SHARE) {
-        // Buckets that are fuller than expected grow.
-        relieve_for(splitters.bytes(pass.clone()) * GROWN_TENTHS / 10);
+        relieve();
         let parts = divide(keys, &splitters, (pass.clone(), threads))?;
         // All keys come in each pass.
         let shared = shared_by(&parts);

@@ -15,7 +15,7 @@ use std::sync::mpsc::sync_channel;
 
 use coload_page::{EncodedStrings, Page, PageView, SymbolEncoder, shrink_page};
 use coload_space::Space;
-use coload_threads::{in_order, relieve, relieve_for};
+use coload_threads::{in_order, relieve};
 use coload_transform::{PartitionColumn, encode_column};
 use coload_types::{Bitmap, Error, Physical, Plain, Result, Strings, Values};
 
@@ -206,7 +206,6 @@ impl<'a> Gather<'a> {
         let mut symbols: Option<SymbolEncoder> = None;
         let mut tables: Vec<Vec<u8>> = table.map(<[u8]>::to_vec).into_iter().collect();
         for (number, pass) in self.pages.passes.iter().enumerate() {
-            relieve_for(self.pages.pass_bytes * PASS_TIMES);
             let texts = Texts::new(to, (self.pages.places(pass.clone()), bytes), texts_are);
             let read = |part: usize| {
                 let mut made = texts.part(parts, number == 0 && self.form == Form::Segment);
@@ -344,9 +343,6 @@ impl<'a> Gather<'a> {
         Ok(made)
     }
 }
-
-/// What texts of a pass take, with the pages that are made of them, to their bytes.
-const PASS_TIMES: u64 = 2;
 
 /// Share of the bytes of a column's pages that may be of other symbols, or of none, where all become codes of one table: such texts
 /// may be longer as codes.

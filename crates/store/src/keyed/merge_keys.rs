@@ -176,7 +176,6 @@ impl KeyRows for SliceKeys<'_, '_> {
     fn for_each_key(&self, page: usize, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let (slice, page) = self.pages[page];
         let columns = self.open[slice].decode(page..page + 1)?;
-        self.open[slice].leave(page..page + 1);
         self.form.for_each(&columns, self.slices[slice].rows_of(page), each)
     }
 }

@@ -27,8 +27,6 @@ pub(super) struct NewPages {
     pub rows: Vec<u32>,
     /// Those of which long columns are made at once, one range after the other.
     pub passes: Vec<Range<usize>>,
-    /// Bytes that the texts of a pass may have.
-    pub pass_bytes: u64,
 }
 
 impl NewPages {
@@ -36,7 +34,7 @@ impl NewPages {
     pub fn of_rows(rows: &[u32]) -> Self {
         let all = std::iter::once(0..rows.len());
         let passes = all.filter(|pages| !pages.is_empty()).collect();
-        NewPages { rows: rows.to_vec(), passes, pass_bytes: 0 }
+        NewPages { rows: rows.to_vec(), passes }
     }
 
     /// Pages for some rows of columns: whole blocks of rows, or fewer, and no page over [`PAGE_BYTES`] by more than a row.
@@ -77,7 +75,7 @@ impl NewPages {
         pass_bytes: u64,
         bytes_of: impl Fn(usize) -> u64,
     ) -> NewPages {
-        let mut pages = NewPages { rows: Vec::new(), passes: Vec::new(), pass_bytes };
+        let mut pages = NewPages { rows: Vec::new(), passes: Vec::new() };
         let (mut pass, mut of_pass, mut next) = (0, 0, 0);
         while next < rows {
             let (first, mut bytes) = (next, 0);

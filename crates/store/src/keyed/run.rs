@@ -304,11 +304,6 @@ pub(super) struct OpenKey<'a> {
 }
 
 impl OpenKey<'_> {
-    /// As [`OpenColumn::leave`].
-    pub fn leave(&self, pages: Range<usize>) {
-        self.columns.iter().for_each(|(open, _)| open.leave(pages.clone()));
-    }
-
     /// The keys of some of the pages, as they are sorted.
     ///
     /// # Errors

@@ -166,11 +166,6 @@ impl Splitters {
         passes
     }
 
-    /// Bytes that the keys of some buckets have, about.
-    pub fn bytes(&self, buckets: Range<usize>) -> u64 {
-        self.bucket_bytes[buckets].iter().sum()
-    }
-
     /// The bucket that a key is in.
     #[inline]
     fn bucket_of(&self, key: &[u8]) -> usize {

@@ -130,7 +130,7 @@ fn check(shapes: &[Shape], page_rows: &[u32], order: &[u32], form: Form) {
     let mut by_threads = Vec::new();
     let at_once = NewPages::of_rows(&new_rows);
     let each = (0..new_rows.len()).map(|page| page..page + 1).collect();
-    let in_passes = NewPages { rows: new_rows, passes: each, pass_bytes: 0 };
+    let in_passes = NewPages { rows: new_rows, passes: each };
     for (threads, pages) in [(1, &at_once), (3, &at_once), (1, &in_passes), (2, &in_passes)] {
         let space = Dram::new("dram", u64::MAX);
         let places = &OnceLock::new();
