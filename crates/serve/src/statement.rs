@@ -203,13 +203,15 @@ async fn plan_begun(
             let query = planning.logical(SqlStatement::Query(query), &names).await?;
             describe::columns_of_query(&query, &names).map_err(from_datafusion)?
         }
-        describe::Described::Other(statement) => match planning.logical(statement, &names).await? {
-            LogicalPlan::DescribeTable(described) => {
-                let columns = describe::columns_of_table(&described.schema, &names);
-                columns.map_err(from_datafusion)?
+        describe::Described::Other(statement) => {
+            match planning.logical(*statement, &names).await? {
+                LogicalPlan::DescribeTable(described) => {
+                    let columns = describe::columns_of_table(&described.schema, &names);
+                    columns.map_err(from_datafusion)?
+                }
+                other => other,
             }
-            other => other,
-        },
+        }
     };
     let fields = parameters::fields_of(&logical)?;
     let unspelled = Arc::new(logical.schema().as_arrow().clone());

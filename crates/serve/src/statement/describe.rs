@@ -31,7 +31,7 @@ pub(super) enum Described {
     /// DESCRIBE of a query.
     Query(Box<Query>),
     /// Another one.
-    Other(SqlStatement),
+    Other(Box<SqlStatement>),
 }
 
 /// Takes the query out of a DESCRIBE.
@@ -43,9 +43,9 @@ pub(super) fn described(statement: SqlStatement) -> Described {
             ..
         } => match *statement {
             SqlStatement::Query(query) => Described::Query(query),
-            other => Described::Other(other),
+            other => Described::Other(Box::new(other)),
         },
-        other => Described::Other(other),
+        other => Described::Other(Box::new(other)),
     }
 }
 
