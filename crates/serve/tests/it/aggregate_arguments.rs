@@ -69,7 +69,7 @@ fn aggregates_of_any_type_answer_or_say_what_they_take() {
     assert!(functions.iter().any(|name| name == "median"), "{functions:?}");
     let mut wrong = Vec::new();
     for name in &functions {
-        let arguments = columns.iter().flat_map(|one| [one.to_string(), format!("{one}, {one}")]);
+        let arguments = columns.iter().flat_map(|one| [(*one).to_owned(), format!("{one}, {one}")]);
         let literals = ["'a'", "NULL", "NULL, NULL", "INTERVAL '1 day'", "*", ""];
         for arguments in arguments.chain(literals.map(str::to_owned)) {
             let sql = format!("SELECT {name}({arguments}) FROM t");
