@@ -40,6 +40,7 @@ pub mod dal;
 mod database;
 mod database_args;
 mod examples;
+mod folders;
 mod given;
 mod heads;
 #[cfg(feature = "sql")]
@@ -94,13 +95,13 @@ pub use coload_types::{Column, DataType, Error, Result, Value};
 pub use coload_wire::RejectLimit;
 pub use conflict_rule::ConflictRule;
 pub use database::Coload;
+pub use folders::Partitions;
 #[cfg(feature = "sql")]
 pub use in_place::InPlace;
 pub use mapping::Mapping;
 pub use origin::{Origin, Rows};
 pub use plan::{
-    LoadPlan, Partitions, PlanRequest, Reader, SAMPLE_BYTES, SchemaOrigin, TEXT_ROOM, plan_with,
-    sniff_input,
+    LoadPlan, PlanRequest, Reader, SAMPLE_BYTES, SchemaOrigin, TEXT_ROOM, plan_with, sniff_input,
 };
 pub use remote_args::Identity;
 pub use set_columns::{SetColumn, SetValue};

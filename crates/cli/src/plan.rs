@@ -21,14 +21,13 @@ use coload_wire::RowSql;
 use coload_wire::{ColumnFrom, FieldMap};
 
 use crate::conflict_rule::ConflictRule;
+use crate::folders::{Partitions, folder_columns};
 use crate::heads::{check_comments, check_heads, for_several};
 use crate::json_inputs::{check_flags, mean_record as mean_json_record, sniff_several};
 use crate::json_mapping::TableMapping;
 use crate::mapping::{Mapping, check_all_there, map_columns};
 use crate::origin::Origin;
-use crate::set_columns::{
-    SetColumn, SetColumns, SetValue, clear_partition_columns, names_of, partition_columns,
-};
+use crate::set_columns::{SetColumn, SetColumns, names_of};
 use crate::several_tables::of_tables;
 use crate::sheet_inputs::{of_sheets, tell_sheet};
 use crate::typed_inputs::{SniffedInput, find_typed, sniff_typed};
@@ -165,18 +164,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// What folders such as `year=2026` in the paths of inputs are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Partitions {
-    /// Columns where that is clear: all inputs have the same keys, which are no fields of theirs and, of a table that is
-    /// there, columns.
-    AreFound,
-    /// Folders as others.
-    AreFolders,
-    /// Columns, one a key, after those of the inputs.
-    AreColumns,
 }
 
 /// Where a plan's columns come from.
@@ -427,66 +414,6 @@ pub fn plan_with(
     let delete_where = request.delete_where.as_deref();
     load.delete_where = delete_where.map(|text| deletes(text, &load)).transpose()?;
     Ok(Some(LoadPlan { request: load, schema_from, evidence: sniffed.evidence }))
-}
-
-/// The columns that folders of the paths are, as far as that can be told before the fields are known.
-///
-/// # Errors
-/// Those of [`partition_columns`], where they are asked for.
-fn folder_columns(
-    request: &PlanRequest,
-    inputs: &Inputs,
-    table: Option<&Schema>,
-) -> Result<Vec<SetColumn>> {
-    // What is set says otherwise.
-    let is_set =
-        |new: &SetColumn| request.set.iter().any(|set| same_name(&set.column, &new.column));
-    let names = inputs.names();
-    match request.partitions {
-        Partitions::AreFolders => Ok(Vec::new()),
-        Partitions::AreColumns => {
-            Ok(partition_columns(names)?.into_iter().filter(|new| !is_set(new)).collect())
-        }
-        Partitions::AreFound => {
-            // Who says which columns there are, or which keys are, wants no others.
-            let is_said = request.select.is_some()
-                || request.set.iter().any(|set| set.value == SetValue::Partition);
-            let found = if is_said { Vec::new() } else { clear_partition_columns(names) };
-            let found: Vec<SetColumn> = found.into_iter().filter(|new| !is_set(new)).collect();
-            let Some(table) = table else { return Ok(found) };
-            let of_table: Vec<SetColumn> =
-                found.into_iter().filter(|new| table.position(&new.column).is_some()).collect();
-            match of_table.is_empty() || have_all(request, inputs, table, &of_table)? {
-                true => Ok(Vec::new()),
-                false => Ok(of_table),
-            }
-        }
-    }
-}
-
-/// Whether the inputs have fields for the columns of a table that folders would be, by name or, where columns are fields of
-/// the same place, by their number.
-fn have_all(
-    request: &PlanRequest,
-    inputs: &Inputs,
-    table: &Schema,
-    folders: &[SetColumn],
-) -> Result<bool> {
-    let alone = PlanRequest {
-        origin: Origin::Found(inputs.clone()),
-        schema: None,
-        key: None,
-        set: Vec::new(),
-        partitions: Partitions::AreFolders,
-        on_conflict: ConflictRule::Error,
-        delete_where: None,
-        ..request.clone()
-    };
-    let Some(plan) = plan_with(&alone, |_| Ok(None))? else { return Ok(false) };
-    let fields = &plan.request.schema;
-    let is_by_position = request.mapping.is_none();
-    Ok(folders.iter().any(|folder| fields.position(&folder.column).is_some())
-        || (is_by_position && fields.len() >= table.len()))
 }
 
 /// Of fields that are refused the columns that they are, if they are any.

@@ -6,7 +6,7 @@ use coload_input::Names;
 use coload_load::check_partition;
 use coload_source::{ColumnForms, Formats, SampleEnd};
 use coload_types::{Column, DataType, Error, Result, parse_value, same_name};
-use coload_wire::{ColumnFrom, Derivation, load_time, partition_value, partition_values};
+use coload_wire::{ColumnFrom, Derivation, load_time, partition_value};
 
 /// What a column is set to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,60 +119,6 @@ impl SetColumn {
             },
         };
         Ok(ColumnFrom::Constant(value))
-    }
-}
-
-/// The keys in the paths of all inputs, such as `year` of `year=2026/a.csv`.
-///
-/// # Errors
-/// `Invalid` when inputs have different keys, one has a key twice, or none has any.
-pub fn partition_columns(names: &Names) -> Result<Vec<SetColumn>> {
-    let keys_of = |name: &str| -> Vec<String> {
-        partition_values(name).map(|(key, _)| key.to_owned()).collect()
-    };
-    let mut all: Option<(String, Vec<String>)> = None;
-    for name in names.iter() {
-        let keys = keys_of(&name);
-        let Some((first, known)) = &all else {
-            if keys.is_empty() {
-                return Err(Error::Invalid(format!(
-                    "--partitions: {name} has no folder such as year=2026 in its path"
-                )));
-            }
-            let twice = |at: usize| keys[..at].iter().any(|key| same_name(key, &keys[at]));
-            if let Some(at) = (0..keys.len()).find(|at| twice(*at)) {
-                return Err(Error::Invalid(format!(
-                    "--partitions: {name} has {}= twice in its path",
-                    keys[at]
-                )));
-            }
-            all = Some((name, keys));
-            continue;
-        };
-        if *known != keys {
-            return Err(Error::Invalid(format!(
-                "--partitions: {first} has {}= in its path, and {name} has {} (load them one after the other)",
-                known.join("=, "),
-                if keys.is_empty() { "none".to_owned() } else { keys.join("=, ") + "=" }
-            )));
-        }
-    }
-    let (_, keys) = all.unwrap_or_default();
-    Ok(keys.into_iter().map(|column| SetColumn { column, value: SetValue::Partition }).collect())
-}
-
-/// The keys in the paths of all inputs, if there is no doubt that they are columns: they are words, none is there twice, and
-/// all paths have the same.
-pub fn clear_partition_columns(names: &Names) -> Vec<SetColumn> {
-    let is_word = |key: &str| {
-        key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || !b.is_ascii())
-            && !key.as_bytes()[0].is_ascii_digit()
-    };
-    let has_words = |name: &str| partition_values(name).all(|(key, _)| is_word(key));
-    match names.iter().next().filter(|first| has_words(first)) {
-        // What is wrong with them is no error where nobody asks for them.
-        Some(_) => partition_columns(names).unwrap_or_default(),
-        None => Vec::new(),
     }
 }
 
